@@ -1,0 +1,156 @@
+"""One look for every figure: functions that take rows and draw them on axes, and compute nothing but a mean.
+
+    use_style()
+    figure, axes = plt.subplots()
+    loss_against_length(axes, rows, {"fit": (5.1, 0.2)})
+    plt.show()
+
+Colours are those of Okabe and Ito, which stay apart for colour-blind readers, and each series has a marker or dash of its own.
+Figures are SVG with a fixed hash salt and no date, so the same rows give the same bytes.
+"""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from IPython import get_ipython
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib_inline.backend_inline import set_matplotlib_formats
+from numpy.typing import ArrayLike, NDArray
+
+# Okabe and Ito's palette without its yellow and sky blue, which are too pale for lines on white.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#000000")
+DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+METADATA = {"Date": None}
+STYLE = {
+    "figure.figsize": (6.4, 3.8),
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 6,
+    "svg.hashsalt": "fbam",
+}
+Rows = Iterable[Mapping[str, object]]
+
+
+def use_style() -> None:
+    """Apply the style to all figures of this process; in a notebook, also show them as SVG without a date."""
+    mpl.rcParams.update(STYLE)
+    if get_ipython() is not None:
+        set_matplotlib_formats("svg", metadata=METADATA)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG text, the same bytes for the same content."""
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": STYLE["svg.hashsalt"]}):
+        figure.savefig(buffer, format="svg", metadata=METADATA)
+    return buffer.getvalue()
+
+
+def loss_against_length(axes: Axes, rows: Rows, laws: Mapping[str, tuple[float, float]]) -> None:
+    """Loss against trained length L in logarithms: a point a run, and each law `A L^-alpha` over the same lengths.
+
+    rows: `length` and `loss`, one a run. laws: label -> (A, alpha), ours and the paper's.
+    """
+    lengths, losses = _columns(rows, "length", "loss")
+    axes.plot(lengths, losses, "o", color=COLOURS[0], label="runs", zorder=3)
+    ends = np.array([lengths.min(), lengths.max()])
+    for (label, (A, alpha)), colour, dash in zip(laws.items(), cycle(COLOURS), cycle(DASHES), strict=False):
+        axes.plot(ends, A * ends**-alpha, dash, color=colour, label=f"{label}: {A:.2f} L$^{{{-alpha:.3f}}}$")
+    _length_axis(axes, lengths)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_ylabel("loss, nats an action")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def alpha_against_step(axes: Axes, rows: Rows, curves: Mapping[str, tuple[float, float]]) -> None:
+    """The exponent against the step, with its 95 % interval, and saturating curves (equation 9) beside it.
+
+    rows: `step`, `alpha`, `low`, `high`. curves: label -> (alpha_inf, tau).
+    """
+    steps, alpha, low, high = _columns(rows, "step", "alpha", "low", "high")
+    axes.errorbar(steps, alpha, yerr=[alpha - low, high - alpha], fmt="o", capsize=4, color=COLOURS[0], label="ours, 95 % interval")
+    grid = np.linspace(0, steps.max(), 200)
+    for (label, (alpha_inf, tau)), colour, dash in zip(curves.items(), COLOURS[1:], cycle(DASHES), strict=False):
+        axes.plot(grid, -alpha_inf * np.expm1(-grid / tau), dash, color=colour, label=label)
+    axes.axhline(0, color="#666666", linewidth=0.8)
+    axes.set_xlabel("step s")
+    axes.set_ylabel("exponent α(s)")
+    axes.legend()
+
+
+def loss_curves(axes: Axes, rows: Rows, window: int) -> None:
+    """Training loss against the step, as a mean over the last `window` steps, one line a run, darker for longer sequences.
+
+    rows: `length` and `losses`, the loss of every step. Raises ValueError when a run is shorter than the window.
+    """
+    runs = sorted(((int(row["length"]), row["losses"]) for row in rows), key=lambda run: run[0])
+    distinct = sorted({length for length, _ in runs})
+    shades = dict(zip(distinct, mpl.colormaps["viridis_r"](np.linspace(0.3, 1, len(distinct))), strict=True))
+    dashes = dict(zip(distinct, cycle(DASHES), strict=False))
+    labelled: set[int] = set()
+    for length, losses in runs:
+        means = _running_mean(losses, window)
+        label = None if length in labelled else f"L = {length}"
+        axes.plot(np.arange(window, window + len(means)), means, dashes[length], color=shades[length], label=label)
+        labelled.add(length)
+    axes.set_xlabel("step s")
+    axes.set_ylabel(f"loss, nats an action, mean of {window} steps")
+    axes.legend()
+
+
+def flops_bars(axes: Axes, rows: Rows) -> None:
+    """A horizontal bar a component, in logarithms, the first row on top and the number written beside each bar.
+
+    rows: `component` and `flops`.
+    """
+    rows = list(rows)
+    (flops,) = _columns(rows, "flops")
+    bars = axes.barh([str(row["component"]) for row in rows], flops, color=COLOURS[0])
+    axes.bar_label(bars, [f"{value:.2e}" for value in flops], padding=4)
+    axes.set_xscale("log")
+    axes.set_xlim(flops.min() / 10, flops.max() * 10)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("forward FLOPs a batch")
+
+
+def _columns(rows: Rows, *names: str) -> list[NDArray[np.float64]]:
+    rows = list(rows)
+    if not rows:
+        raise ValueError(f"there is nothing to draw: no rows with {', '.join(names)}")
+    return [np.array([row[name] for row in rows], dtype=float) for name in names]
+
+
+def _length_axis(axes: Axes, lengths: Sequence[float] | NDArray[np.float64]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(np.unique(lengths)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("trained sequence length L, frames")
+
+
+def _running_mean(losses: ArrayLike, window: int) -> NDArray[np.float64]:
+    values = np.asarray(losses, dtype=float)  # (S,)
+    if not 1 <= window <= len(values):
+        raise ValueError(f"no mean over {window} steps in a run of {len(values)} steps")
+    return np.convolve(values, np.full(window, 1 / window), mode="valid")

@@ -1,0 +1,112 @@
+"""The rows of the results files: what each study reports, with units. One class a table."""
+
+from __future__ import annotations
+
+from fbam.experiments.records import Row
+
+
+class CorpusRow(Row):
+    """One compiled history. `files` counts paths and `source_bytes` distinct contents; `naive_bytes` is 5 bytes a cell."""
+
+    repository: str
+    revision: str
+    commits: int
+    files: int
+    actions: int
+    frames: int
+    mismatches: int
+    exclusions: dict[str, dict[str, int]]  # reason -> count and bytes of what was left out
+    pasted_share: float  # of the characters typed and pasted
+    source_bytes: int
+    changed_characters: int
+    actions_per_changed_character: float
+    naive_bytes: int
+    stored_bytes: int
+    ratio: float
+
+
+class CorpusTimingRow(Row):
+    """What compiling one history cost, in processor and wall seconds of one process."""
+
+    repository: str
+    cpu_seconds: float
+    wall_seconds: float
+    actions_per_cpu_second: float
+
+
+class TokenizerRow(Row):
+    """One recording in tokens."""
+
+    repository: str
+    actions: int
+    tokens: int
+    actions_per_token: float
+
+
+class LossRow(Row):
+    """Training loss of one update, in nats a label; `n` labels went into it."""
+
+    task: str
+    control: str
+    head: str
+    main: str
+    L: int
+    batch: int
+    seed: int
+    step: int
+    n: int
+    loss: float
+
+
+class EvaluationRow(Row):
+    """A trained model on held-out windows, beside count-based predictors on the same positions; nats and shares."""
+
+    task: str
+    control: str
+    L: int
+    batch: int
+    seed: int
+    steps: int
+    n: int
+    loss: float
+    top1: float
+    top1_low: float
+    top1_high: float
+    unigram_loss: float
+    unigram_top1: float
+    bigram_loss: float
+    bigram_top1: float
+
+
+class TrainingTimingRow(Row):
+    """What one run cost, in processor seconds of one process, checkpoints and evaluation not counted."""
+
+    control: str
+    L: int
+    batch: int
+    seed: int
+    cpu_seconds_a_step: float
+    frames_per_cpu_second: float
+
+
+class FitRow(Row):
+    """loss(L | s) = A L^-alpha read at one fixed step; `low` and `high` bound alpha's 95 % interval."""
+
+    task: str
+    control: str
+    step: int
+    A: float
+    alpha: float
+    low: float
+    high: float
+    r2: float
+    lengths: int
+    seeds: int
+    interval: str  # how the interval was made
+
+
+class FlopsRow(Row):
+    """Forward FLOPs of one component, one multiply-add = 2."""
+
+    component: str
+    flops: float

@@ -1,0 +1,137 @@
+r"""Action model: frame head, residual stack of LSTM and MLP, next action (paper, sections 9 and 10.2, appendix J).
+
+The frame head turns each frame x_t into one vector; the main model reads these vectors in order and predicts the action
+a_t that was taken on x_t from all frames up to x_t:
+
+$$p(a_t \mid x_1, \dots, x_t)$$
+
+Initial weights are a function of the configuration and the seed alone, never of the sequence length: embeddings are
+normal with deviation ``EMBEDDING_DEVIATION``, matrices of fan-in m uniform in $\pm 1/\sqrt{m}$, LSTM weights and biases
+uniform in $\pm 1/\sqrt{H}$ with 1 added to the forget gate, gains of norms 1 and the bias of the output layer 0. The
+output layer must not start at zero: at the paper's rate for AdamW it would then hold back the rest for hundreds of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor, nn
+
+from fbam.models.frame_head import MLP, FrameHead
+from fbam.sequence.lstm import LSTM
+
+EMBEDDING_DEVIATION = 0.1
+"""Standard deviation of the embeddings before training."""
+
+
+class ModelConfigError(ValueError):
+    """A model of this shape cannot be built; the message names the value and the remedy."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of a model: frame R x C, vocabulary V, code points, width D, heads, P, L_t, L_s."""
+
+    rows: int
+    cols: int
+    vocab_size: int
+    codes: int
+    width: int
+    heads: int
+    poolings: int
+    head_blocks: int
+    layers: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 0 if field.name in ("poolings", "head_blocks") else 1
+            if getattr(self, field.name) < least:
+                raise ModelConfigError(f"{field.name} is {getattr(self, field.name)}; it must be at least {least}")
+        if self.cells % 2**self.poolings:
+            raise ModelConfigError(
+                f"{self.rows} x {self.cols} = {self.cells} cells cannot be halved {self.poolings} times; "
+                f"choose fewer poolings or a frame whose cells are a multiple of {2**self.poolings}"
+            )
+        if self.width % self.heads:
+            raise ModelConfigError(f"width {self.width} is not a multiple of heads {self.heads}; change one of them")
+
+    @property
+    def cells(self) -> int:
+        """Cells of a frame, N_f = R C."""
+        return self.rows * self.cols
+
+
+class Layer(nn.Module):
+    """One layer of the main model: LSTM, then MLP, each behind a norm and beside a residual path."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.lstm_norm = nn.RMSNorm(width)
+        self.lstm = LSTM(width, width)
+        self.mlp_norm = nn.RMSNorm(width)
+        self.mlp = MLP(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, L, D) to (B, L, D); position t reads positions up to t."""
+        x = x + self.lstm(self.lstm_norm(x))[0]
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class ActionModel(nn.Module):
+    """Predict the next action from the frames so far.
+
+    :param config: shape of the model
+    :param seed: seed of the initial weights
+    """
+
+    def __init__(self, config: ModelConfig, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head = FrameHead(
+                config.cells, config.codes, config.width, config.heads, config.poolings, config.head_blocks
+            )
+            self.layers = nn.ModuleList(Layer(config.width) for _ in range(config.layers))
+            self.norm = nn.RMSNorm(config.width)
+            self.output = nn.Linear(config.width, config.vocab_size)
+            _initialise(self)
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of trained values."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def forward(self, code: Tensor, fg: Tensor, bg: Tensor, style: Tensor) -> Tensor:
+        """Score the next action at each position.
+
+        :param code: code points, (B, L, N_f) int64
+        :param fg: palette index of the text, (B, L, N_f) int64
+        :param bg: palette index of the background, (B, L, N_f) int64
+        :param style: style bits, (B, L, N_f) int64
+        :returns: logits, (B, L, V)
+        """
+        batch, length, _ = code.shape
+        frames = self.head(*(channel.flatten(0, 1) for channel in (code, fg, bg, style)))  # (B L, D)
+        x = frames.view(batch, length, self.config.width)  # (B, L, D)
+        for layer in self.layers:
+            x = layer(x)
+        return self.output(self.norm(x))
+
+
+@torch.no_grad()
+def _initialise(model: ActionModel) -> None:
+    """Draw all weights from torch's current generator, as stated at the top of this module."""
+    for module in model.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=EMBEDDING_DEVIATION)
+        elif isinstance(module, nn.Linear):
+            bound = module.in_features**-0.5
+            nn.init.uniform_(module.weight, -bound, bound)
+        elif isinstance(module, nn.LSTM):
+            module.reset_parameters()
+            module.bias_ih_l0.chunk(4)[1].add_(1.0)
+        elif isinstance(module, nn.RMSNorm):
+            nn.init.ones_(module.weight)
+    nn.init.zeros_(model.output.bias)

@@ -1,0 +1,112 @@
+"""Run the pipeline: the default profile in place, any other profile in a copy under build/run/.
+
+`python -m fbam.pipeline [PROFILE] [DVC ARGUMENTS]` validates params.yaml and all profiles before dvc removes
+anything, then calls `dvc repro`. A profile is an overlay on params.yaml; its run never touches the user's tree, and it
+shares the cache. A tree without git (a zip download) is told to dvc as such.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from fbam import params
+from fbam.experiments.records import commit
+from fbam.paths import project_root
+
+NOT_COPIED = {".git", ".venv", "build", "dvc.lock", "__pycache__", ".pytest_cache", ".hypothesis", ".ipynb_checkpoints"}
+KEPT = {"build", "dvc.lock", ".dvc"}
+
+
+def _dvc(root: Path, *arguments: str, environment: dict[str, str] | None = None) -> int:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    command = [sys.executable, "-m", "dvc", *arguments]
+    return subprocess.run(command, cwd=root, env={**os.environ, "PATH": path, **(environment or {})}).returncode
+
+
+def tell_dvc_about_git(root: Path) -> None:
+    """dvc stops where there is no git; say so in its local configuration, and take it back when git is there."""
+    local = root / ".dvc" / "config.local"
+    said = local.exists() and "no_scm" in local.read_text("utf-8")
+    if not (root / ".git").exists() and not said:
+        _dvc(root, "config", "--local", "core.no_scm", "true")
+    elif (root / ".git").exists() and said:
+        _dvc(root, "config", "--local", "--unset", "core.no_scm")
+
+
+def tracked_files(root: Path) -> list[Path]:
+    """Files of the checkout, new ones included, ignored ones not; without git all files but what runs leave behind."""
+    if (root / ".git").exists():
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                capture_output=True, check=True).stdout.decode("utf-8", "surrogateescape")
+        names = [Path(name) for name in listed.split("\0") if name and (root / name).is_file()]
+    else:
+        names = [file.relative_to(root) for file in root.rglob("*") if file.is_file()]
+    return [name for name in names if not NOT_COPIED & set(name.parts) and name.parts[:2] not in
+            [(".dvc", "tmp"), (".dvc", "cache"), (".dvc", "config.local")]]
+
+
+def _copy(source: Path, target: Path) -> None:
+    if target.exists() and target.read_bytes() == source.read_bytes():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, target)
+
+
+def lay_out(root: Path, profile: str) -> Path:
+    """Copy the tree to build/run/<profile> with the overlay applied; files that left the tree leave the copy too."""
+    overlay_file = root / "profiles" / f"{profile}.yaml"
+    if not overlay_file.is_file():
+        known = ", ".join(sorted(file.stem for file in (root / "profiles").glob("*.yaml")))
+        raise params.ParamsError(f"profile {profile} is unknown: {overlay_file} does not exist; the profiles are {known}")
+    copy = root / "build" / "run" / profile
+    names = tracked_files(root)
+    for name in names:
+        if name != Path("params.yaml"):
+            _copy(root / name, copy / name)
+    expected = set(names)
+    for file in [file for file in copy.rglob("*") if file.is_file()]:
+        name = file.relative_to(copy)
+        if name not in expected and name.parts[0] not in KEPT:
+            file.unlink()
+    merged = params.overlay(params.read_sections(root / "params.yaml"), params.read_sections(overlay_file), str(overlay_file))
+    params.parse(merged, str(overlay_file))
+    with (copy / "params.yaml").open("w", encoding="utf-8") as file:
+        YAML().dump(merged, file)
+    cache = root / ".dvc" / "cache"
+    (copy / ".dvc" / "config.local").write_text(f"[core]\n    no_scm = true\n[cache]\n    dir = {cache}\n", "utf-8")
+    return copy
+
+
+def run(root: Path, profile: str, arguments: list[str]) -> int:
+    """`dvc repro` of one profile; prints the page to open. Returns dvc's exit status."""
+    params.check_tree(root)
+    tell_dvc_about_git(root)
+    place = root if profile == "default" else lay_out(root, profile)
+    status = _dvc(place, "repro", *arguments, environment={"FBAM_PROFILE": profile, "FBAM_COMMIT": commit(root)})
+    if status == 0:
+        print(f"\nThe companion ({profile} profile): {place / 'build' / 'site' / 'index.html'}")
+    return status
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line. A first word that is no option names the profile; the rest goes to `dvc repro`."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    profile = arguments.pop(0) if arguments and not arguments[0].startswith("-") else "default"
+    try:
+        return run(project_root(), profile, arguments)
+    except params.ParamsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again, finished work is kept", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Section 10.1: compile every history that the parameters name, one recording each.
+
+The recordings of a run are published together: a history that cannot be compiled stops the run with one clear line, and
+what was there before stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fbam.sessions.compile import Limits, compile_history
+from fbam.sessions.history import HistoryError, open_history
+
+
+def recording_name(source: str) -> str:
+    """The name of a source without folders and extension: `data/interpreter.bundle` -> `interpreter`."""
+    return Path(source.rstrip("/")).name.removesuffix(".git").removesuffix(".bundle")
+
+
+def located(source: str, root: Path) -> str:
+    """A URL or absolute path as it is; a relative path seen from the project root, wherever the process runs."""
+    return source if "://" in source or Path(source).is_absolute() else str(root / source)
+
+
+def compile_corpus(
+    repositories: list[dict],
+    root: Path,
+    *,
+    rows: int,
+    columns: int,
+    block_frames: int,
+    limits: Limits,
+    commit_limit: int,
+    progress: Callable[[str, int], Callable[[int, int], None]],
+) -> list[dict]:
+    """Compile each {source, revision} to `root`/build/recordings/<name>.fbam.
+
+    Returns one {"row": report, "timing": processor and wall seconds} a history, in the given order. `progress` makes a
+    progress bar from a label and a total of commits. Raises HistoryError for a source that cannot be used and for two
+    sources of one name.
+    """
+    names = [recording_name(repository["source"]) for repository in repositories]
+    if len(set(names)) < len(names):
+        raise HistoryError(f"corpus.repositories: two sources have the same name in {', '.join(names)}; rename one")
+    reports = []
+    for name, repository in zip(names, repositories):
+        wall, cpu = time.perf_counter(), time.process_time()
+        history = open_history(located(repository["source"], root), repository["revision"], root / "build" / "clones")
+        row = compile_history(
+            history, root / "build" / "recordings" / f"{name}.fbam", rows=rows, cols=columns,
+            block_frames=block_frames, limits=limits, commit_limit=commit_limit, on_progress=progress(name, 1),
+        )
+        seconds = {"cpu_seconds": time.process_time() - cpu, "wall_seconds": time.perf_counter() - wall}
+        rate = row["actions"] / seconds["cpu_seconds"]
+        reports.append({"row": row, "timing": seconds | {"actions_per_cpu_second": rate}})
+    return reports

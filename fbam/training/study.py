@@ -1,0 +1,95 @@
+"""The grid of section 10.5: which models are trained, and the rows that come out.
+
+Two families of runs over the trained length L: the batch held fixed in sequences, as in the paper, where a longer L also
+means more labels an update; and the labels an update B x L held fixed (appendix I), the control that tells the two apart.
+A run that belongs to both is trained once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fbam.experiments.grid import Outcome
+from fbam.experiments.rows import EvaluationRow, LossRow, TrainingTimingRow
+from fbam.experiments.statistics import proportion
+from fbam.training.loop import train_cell
+
+FIXED_BATCH = "fixed batch"
+FIXED_LABELS = "fixed batch x L"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One trained model as part of one family."""
+
+    control: str
+    length: int
+    batch: int
+    seed: int
+
+
+def plan(lengths: Sequence[int], batch: int, labels: int, seeds: Sequence[int]) -> list[Run]:
+    """All runs, the paper's family first; `labels` = 0 leaves the control out."""
+    runs = [Run(FIXED_BATCH, length, batch, seed) for seed in seeds for length in lengths]
+    if labels:
+        runs += [Run(FIXED_LABELS, length, labels // length, seed) for seed in seeds for length in lengths]
+    return runs
+
+
+def fingerprint(files: Sequence[Path]) -> str:
+    """16 hexadecimal digits over the bytes of the training data, so that a cell is never reused for other data."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def configs(runs: Sequence[Run], recordings: Sequence[Path], tokenizer: Path, settings: dict) -> list[dict]:
+    """One configuration a run for `train`; equal runs of two families get equal configurations."""
+    data = {"recordings": [str(path) for path in recordings], "tokenizer": str(tokenizer)}
+    data["data"] = fingerprint([*recordings, tokenizer])
+    return [data | settings | {"length": run.length, "batch": run.batch, "seed": run.seed} for run in runs]
+
+
+def train(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
+    """The cell of the grid: `train_cell` on data whose fingerprint is part of the cell's name."""
+    return train_cell({key: value for key, value in config.items() if key != "data"}, folder, tick)
+
+
+def frames(config: dict) -> int:
+    """Frames a run reads, what its cost is proportional to."""
+    return config["length"] * config["batch"] * config["steps"]
+
+
+def loss_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[LossRow]:
+    """One row a run and step; steps count from 1."""
+    for run, outcome in zip(runs, outcomes, strict=True):
+        for step, loss in enumerate(outcome.result["losses"], start=1):
+            yield LossRow(task=task, control=run.control, head="attention", main="LSTM", L=run.length, batch=run.batch,
+                          seed=run.seed, step=step, n=run.batch * run.length, loss=loss)
+
+
+def evaluation_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[EvaluationRow]:
+    """One row a run: the held-out part after the last step, beside predictors that only count."""
+    for run, outcome in zip(runs, outcomes, strict=True):
+        result = outcome.result
+        n = result["held_out_positions"]
+        top1 = proportion(round(result["held_out_top1"] * n), n)
+        yield EvaluationRow(
+            task=task, control=run.control, L=run.length, batch=run.batch, seed=run.seed, steps=outcome.config["steps"],
+            n=n, loss=result["held_out_cross_entropy"], top1=top1.value, top1_low=top1.low, top1_high=top1.high,
+            unigram_loss=result["unigram_cross_entropy"], unigram_top1=result["unigram_top1"],
+            bigram_loss=result["bigram_cross_entropy"], bigram_top1=result["bigram_top1"],
+        )
+
+
+def timing_rows(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[TrainingTimingRow]:
+    """One row a run: what a step cost on this machine."""
+    for run, outcome in zip(runs, outcomes, strict=True):
+        yield TrainingTimingRow(control=run.control, L=run.length, batch=run.batch, seed=run.seed,
+                                cpu_seconds_a_step=outcome.measured["cpu_seconds_a_step"],
+                                frames_per_cpu_second=outcome.measured["frames_a_cpu_second"])

@@ -1,0 +1,154 @@
+r"""Windows of L frames and the actions taken on them, cut from recordings (paper, sections 9 and 10.4).
+
+A recording is a session over the commits of one history. Its actions become tokens, and a token that spans several
+actions is attached to the frame before the first of them. A window is L consecutive tokens of one recording:
+
+$$(x_1, a_1), \dots, (x_L, a_L)$$
+
+Training takes the first commits of each recording and the held-out part the rest, so that no frame is in both. Frames
+are decoded where a batch needs them; between batches only tokens and frame numbers are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from fbam.recording.format import Recording
+from fbam.recording.tokens import ActionTokenizer
+
+
+class WindowError(ValueError):
+    """The recordings cannot give the windows asked for; the message names the remedy."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B windows of L frames with N_f cells each, all int64.
+
+    ``code``, ``fg``, ``bg`` and ``style`` are (B, L, N_f), the actions ``target`` are (B, L).
+    """
+
+    code: Tensor
+    fg: Tensor
+    bg: Tensor
+    style: Tensor
+    target: Tensor
+
+    @property
+    def frames(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The four channels in the order in which the model takes them."""
+        return self.code, self.fg, self.bg, self.style
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """How often each token was seen, (V,), and how often each token followed each other one, (V, V) sparse."""
+
+    single: np.ndarray
+    pair: sparse.csr_array
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A run of commits of one recording: for each of its T tokens the frame it was taken on and the token."""
+
+    recording: Recording
+    frame: np.ndarray  # (T,)
+    token: np.ndarray  # (T,)
+
+
+def _cut(recording: Recording, tokenizer: ActionTokenizer, first: float, last: float) -> _Part:
+    commits = recording.commits
+    chosen = commits[round(first * len(commits)) : round(last * len(commits))]
+    start, stop = (chosen[0].start, chosen[-1].stop) if chosen else (0, 0)
+    frame, token = tokenizer.encode(recording.actions[start:stop])
+    return _Part(recording, frame + start, token)
+
+
+class Windows:
+    """Windows over the same share of the commits of several recordings.
+
+    :param recordings: recordings with frames of one size
+    :param tokenizer: turns actions into tokens
+    :param first: share of the commits that comes before this part, 0 to 1
+    :param last: share of the commits at which this part ends, ``first`` to 1
+    :raises WindowError: no recording, frames of different sizes, no actions in this part
+    """
+
+    def __init__(
+        self, recordings: Sequence[Recording], tokenizer: ActionTokenizer, first: float = 0.0, last: float = 1.0
+    ) -> None:
+        sizes = {(recording.rows, recording.cols) for recording in recordings}
+        if len(sizes) != 1:
+            listed = ", ".join(f"{rows} x {cols}" for rows, cols in sorted(sizes)) or "none"
+            raise WindowError(f"frames must have one size, found {listed}; compile the histories at the same size")
+        if not 0 <= first < last <= 1:
+            raise WindowError(f"part {first} to {last} of the commits is empty; give 0 <= first < last <= 1")
+        (self.rows, self.cols), self.vocab_size = sizes.pop(), tokenizer.vocab_size
+        self._parts = [_cut(recording, tokenizer, first, last) for recording in recordings]
+        if self.tokens == 0:
+            raise WindowError(f"no actions in {first} to {last} of the commits; give a larger part or more recordings")
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in this part, over all recordings."""
+        return sum(part.token.size for part in self._parts)
+
+    def counts(self) -> TokenCounts:
+        """Count tokens and pairs of neighbouring tokens of one recording."""
+        size = self.vocab_size
+        single = sum(np.bincount(part.token, minlength=size) for part in self._parts)
+        before = np.concatenate([part.token[:-1] for part in self._parts])
+        after = np.concatenate([part.token[1:] for part in self._parts])
+        ones = np.ones(before.size, dtype=np.int64)
+        return TokenCounts(single, sparse.coo_array((ones, (before, after)), shape=(size, size)).tocsr())
+
+    def sample(self, rng: np.random.Generator, batch: int, length: int) -> Batch:
+        """Draw B windows of L tokens, each position of each recording being as likely a start as any other.
+
+        :raises WindowError: no recording has L tokens in this part
+        """
+        ends = np.cumsum([max(0, part.token.size - length + 1) for part in self._parts])
+        self._require(ends[-1], length)
+        return self._gather(rng.integers(ends[-1], size=batch), ends, 1, length)
+
+    def spread(self, count: int, length: int, batch: int) -> Iterator[Batch]:
+        """Yield up to ``count`` windows, spread evenly and without overlap, the same ones at each call.
+
+        There are fewer when this part does not hold ``count`` windows, so that no position is seen twice.
+
+        :param count: number of windows wanted
+        :param length: tokens of a window L
+        :param batch: windows decoded at a time; the last batch may be smaller
+        :raises WindowError: no recording has L tokens in this part
+        """
+        ends = np.cumsum([part.token.size // length for part in self._parts])
+        self._require(ends[-1], length)
+        count = min(count, int(ends[-1]))
+        chosen = np.arange(count) * ends[-1] // count
+        for i in range(0, count, batch):
+            yield self._gather(chosen[i : i + batch], ends, length, length)
+
+    def _require(self, windows: int, length: int) -> None:
+        if windows == 0:
+            longest = max(part.token.size for part in self._parts)
+            raise WindowError(f"no window of {length} tokens: the longest recording has {longest}; choose a shorter length")
+
+    def _gather(self, numbers: np.ndarray, ends: np.ndarray, stride: int, length: int) -> Batch:
+        """Decode the windows with these numbers (B,); window k of a recording starts at token k * stride."""
+        cells, target = [], []
+        for number in numbers:
+            which = int(np.searchsorted(ends, number, side="right"))
+            part = self._parts[which]
+            start = int(number - (ends[which - 1] if which else 0)) * stride
+            cells.append(part.recording.gather(part.frame[start : start + length]))  # (L, R, C)
+            target.append(part.token[start : start + length])
+        frames = np.stack(cells).reshape(len(cells), length, -1)  # (B, L, N_f)
+        channels = (torch.from_numpy(frames[name].astype(np.int64)) for name in ("code", "fg", "bg", "style"))
+        return Batch(*channels, target=torch.from_numpy(np.stack(target).astype(np.int64)))

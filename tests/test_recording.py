@@ -1,0 +1,354 @@
+"""The recording format: the block codec against a slow reference, round trips, damage, aborted writers."""
+
+import hashlib
+import signal
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fbam.recording import exact_json
+from fbam.recording.blocks import Block, encode_block
+from fbam.recording.cells import BOLD, CELL, REVERSE, Frames, blank
+from fbam.recording.format import FORMAT_VERSION, MAGIC, Recording, RecordingError, RecordingWriter
+
+TEXT = st.text(st.characters())  # lone surrogates included
+CONTROL = st.sampled_from(["\r", "\t", "\x7f", "\x1b", "\0", "\x1b[A", "\x1b[5~", "\x1b[3~"])
+ACTION = st.one_of(st.characters(), CONTROL, TEXT.map(lambda text: f"\x1b[200~{text}\x1b[201~"), TEXT)
+CODE = st.one_of(st.integers(32, 126), st.integers(0, 0x10FFFF), st.just(2**32 - 1))
+CELLS = st.tuples(CODE, st.integers(0, 255), st.integers(0, 255), st.integers(0, 7))
+
+
+@st.composite
+def sessions(draw: st.DrawFn, most: int = 12) -> Frames:
+    """(n, R, C) frames, n at least 1, each the one before with up to four cells replaced, or filled anew."""
+    rows, cols = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    frame = blank(rows, cols)
+    frames = []
+    for _ in range(draw(st.integers(1, most))):
+        if draw(st.integers(0, 9)) == 0:
+            frame[:] = np.array(draw(CELLS), dtype=CELL)
+        for _ in range(draw(st.integers(0, 4))):
+            frame[draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))] = draw(CELLS)
+        frames.append(frame.copy())
+    return np.stack(frames)
+
+
+def reference_encode(frames: Frames) -> bytes:
+    """Walk every cell of every frame in turn and note the changed ones."""
+    n, rows, cols = frames.shape
+    before = [blank(1, 1)[0, 0].item()] * (rows * cols)
+    changes, last = [], 0
+    for at, cell in enumerate(cell.item() for frame in frames for row in frame for cell in row):
+        if cell != before[at % (rows * cols)]:
+            changes.append(struct.pack("<IIBBB", at - last, *cell))
+            last = at
+        before[at % (rows * cols)] = cell
+    return b"".join(bytes(change[k] for change in changes) for k in range(11))
+
+
+def reference_decode(payload: bytes, n: int, rows: int, cols: int) -> Frames:
+    """Replace one cell after the other on a strip that starts blank, each change in its frame and all later ones."""
+    frames = np.stack([blank(rows, cols)] * n)
+    at, m = 0, len(payload) // 11
+    for i in range(m):
+        gap, *cell = struct.unpack("<IIBBB", payload[i::m])
+        at += gap
+        frame, position = divmod(at, rows * cols)
+        for later in range(frame, n):
+            frames[later, position // cols, position % cols] = tuple(cell)
+    return frames
+
+
+def write(path: Path, frames: Frames, actions: list[str], marks: dict[int, list[tuple[str, str]]], **options) -> Path:
+    """Write a recording; ``marks`` gives the commits that end before each pair."""
+    header = options.pop("header", {"source": "a test"})
+    with RecordingWriter(path, *frames.shape[1:], header=header, **options) as writer:
+        for t in range(len(actions) + 1):
+            for commit in marks.get(t, []):
+                writer.mark_commit(*commit)
+            if t < len(actions):
+                writer.append(frames[t], actions[t])
+    return path
+
+
+def read_all(path: Path) -> tuple[dict, Frames, list[str], list]:
+    recording = Recording(path)
+    return recording.header, recording.frames(0, recording.n_frames), recording.actions, recording.commits
+
+
+def typed(n: int, rows: int = 2, cols: int = 8) -> tuple[Frames, list[str]]:
+    """A session that types the alphabet around the screen."""
+    frames, actions, frame = [], [], blank(rows, cols)
+    for t in range(n):
+        frame["style"].reshape(-1)[t % (rows * cols)] = REVERSE | BOLD
+        frames.append(frame.copy())
+        actions.append(chr(97 + t % 26))
+        frame.reshape(-1)[t % (rows * cols)] = (ord(actions[-1]), 2, 0, 0)
+    return np.stack(frames), actions
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="module")
+def sample(folder: Path) -> bytes:
+    """The bytes of a small whole file: several blocks, actions, commits."""
+    marks = {4: [("c1", "first\n\nbody")], 10: [("c2", "caf\udcc3\udca9")]}
+    return write(folder / "sample.fbam", *typed(11), marks, block_frames=3).read_bytes()
+
+
+@given(sessions())
+def test_blocks_equal_the_reference(frames: Frames) -> None:
+    payload = encode_block(frames)
+    assert payload == reference_encode(frames)
+    n, rows, cols = frames.shape
+    assert np.array_equal(reference_decode(payload, n, rows, cols), frames)
+    out = np.empty_like(frames)
+    Block.decode(payload, n, rows, cols).draw(list(range(n)), list(range(n)), out)
+    assert np.array_equal(out, frames)
+
+
+def test_a_block_stores_what_changes() -> None:
+    frames = np.stack([blank(2, 3)] * 4)
+    assert encode_block(frames) == b""
+    frames["code"][2:, 1, 0] = ord("a")  # frame 2, cell 3 of 6: place 15 on the strip
+    assert encode_block(frames) == bytes([15, 0, 0, 0, 97, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("payload", [bytes(10), bytes([24, 0, 0, 0, 97, 0, 0, 0, 0, 0, 0])])
+def test_a_block_that_does_not_fit_is_refused(payload: bytes) -> None:
+    with pytest.raises(ValueError, match="whole number|outside"):
+        Block.decode(payload, 4, 2, 3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_round_trip(folder: Path, data: st.DataObject) -> None:
+    frames = data.draw(sessions())
+    n = len(frames)
+    actions = data.draw(st.lists(ACTION, min_size=n, max_size=n))
+    marks = data.draw(st.dictionaries(st.integers(0, n), st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=2)))
+    own_key = TEXT.map(lambda text: f"x{text}")  # a key of the format's own is refused
+    extra = data.draw(st.dictionaries(own_key, st.one_of(TEXT, st.integers(), st.none()), max_size=3))
+    block_frames = data.draw(st.integers(1, 14))
+    path = write(folder / "trip.fbam", frames, actions, marks, block_frames=block_frames, header=extra)
+    recording = Recording(path)
+    sizes = {"rows": recording.rows, "cols": recording.cols, "block_frames": block_frames}
+    assert recording.header == extra | sizes | {"format_version": FORMAT_VERSION}
+    assert (recording.n_frames, recording.rows, recording.cols) == frames.shape
+    assert recording.actions == actions
+    assert [span[:2] for span in recording.commits] == [commit for t in sorted(marks) for commit in marks[t]]
+    assert [span.stop for span in recording.commits] == [t for t in sorted(marks) for _ in marks[t]]
+    assert [span.start for span in recording.commits] == [0, *(span.stop for span in recording.commits)][:-1]
+    wanted = data.draw(st.lists(st.integers(0, n - 1)))
+    assert np.array_equal(recording.gather(wanted), frames[wanted])
+    start = data.draw(st.integers(0, n))
+    assert np.array_equal(recording.frames(start, n), frames[start:])
+
+
+def test_many_blocks_in_any_order(folder: Path) -> None:
+    frames, actions = typed(700, 3, 5)
+    recording = Recording(write(folder / "many.fbam", frames, actions, {}, block_frames=8))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        wanted = rng.integers(0, 700, size=20)
+        assert np.array_equal(recording.gather(wanted), frames[wanted])
+
+
+def test_nothing_recorded(folder: Path) -> None:
+    path = write(folder / "empty.fbam", np.stack([blank(2, 3)]), [], {0: [("c", "nothing changed")]})
+    _, frames, actions, commits = read_all(path)
+    assert frames.shape == (0, 2, 3) and actions == [] and commits == [("c", "nothing changed", 0, 0)]
+
+
+def test_the_writer_takes_any_layout_of_a_frame(folder: Path) -> None:
+    frames, actions = typed(5)
+    turned = np.asfortranarray(np.stack([frames] * 2, axis=-1))[..., 1]
+    _, got, _, _ = read_all(write(folder / "layout.fbam", turned, actions, {}))
+    assert np.array_equal(got, frames)
+
+
+def test_same_input_same_bytes(folder: Path) -> None:
+    frames, actions = typed(50)
+    files = [
+        write(folder / f"same{k}.fbam", frames, actions, {9: [("c", "m")]}, block_frames=16, header=header)
+        for k, header in enumerate([{"source": "s", "revision": "r"}, {"revision": "r", "source": "s"}])
+    ]
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    assert len(digests) == 1
+
+
+def test_every_flipped_byte_is_noticed(folder: Path, sample: bytes) -> None:
+    path = folder / "flipped.fbam"
+    rng = np.random.default_rng(0)
+    for at in range(len(sample)):
+        damaged = bytearray(sample)
+        damaged[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        with pytest.raises(RecordingError):
+            read_all(path)
+
+
+def test_every_truncation_is_noticed(folder: Path, sample: bytes) -> None:
+    path = folder / "cut.fbam"
+    for size in range(len(sample)):
+        path.write_bytes(sample[:size])
+        with pytest.raises(RecordingError):
+            read_all(path)
+
+
+def test_every_inserted_byte_is_noticed(folder: Path, sample: bytes) -> None:
+    path = folder / "longer.fbam"
+    for at in range(len(sample) + 1):
+        path.write_bytes(sample[:at] + b"\0" + sample[at:])
+        with pytest.raises(RecordingError):
+            read_all(path)
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_replaced_stretches_are_noticed(folder: Path, sample: bytes, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(sample)))
+    stop = start + data.draw(st.integers(0, 40))
+    junk = data.draw(st.one_of(st.binary(max_size=40), st.just(bytes(stop - start))))
+    damaged = sample[:start] + junk + sample[stop:]
+    path = folder / "junk.fbam"
+    path.write_bytes(damaged)
+    if damaged == sample:
+        read_all(path)
+    else:
+        with pytest.raises(RecordingError):
+            read_all(path)
+
+
+def test_a_damaged_block_leaves_the_others_readable(folder: Path, sample: bytes) -> None:
+    whole = folder / "whole.fbam"
+    whole.write_bytes(sample)
+    start, length, _ = Recording(whole)._block_places[1]
+    path = folder / "block.fbam"
+    path.write_bytes(sample[:start] + bytes(length) + sample[start + length :])
+    recording = Recording(path)
+    frames, actions = typed(11)
+    assert recording.actions == actions
+    assert np.array_equal(recording.gather([0, 2, 6, 10]), frames[[0, 2, 6, 10]])
+    with pytest.raises(RecordingError, match=r"block\.fbam: truncated or damaged: block 1"):
+        recording.frames(2, 4)
+
+
+def test_a_newer_version_is_named(folder: Path) -> None:
+    header = exact_json.dumps({"format_version": FORMAT_VERSION + 1, "layout": "unknown yet"})
+    path = folder / "newer.fbam"
+    path.write_bytes(MAGIC + struct.pack("<II", len(header), zlib.crc32(header)) + header + b"whatever follows")
+    with pytest.raises(RecordingError, match=rf"version {FORMAT_VERSION + 1}, this fbam reads up to {FORMAT_VERSION}"):
+        Recording(path)
+
+
+def test_what_is_not_a_recording(folder: Path) -> None:
+    (folder / "void.fbam").write_bytes(b"")
+    (folder / "text.fbam").write_text("a text\n" * 20)
+    for name, reason in [("absent.fbam", "No such file"), ("void.fbam", "empty"), ("text.fbam", "not a recording")]:
+        with pytest.raises(RecordingError, match=rf"{name}: .*{reason}"):
+            Recording(folder / name)
+    with pytest.raises(RecordingError, match="cannot be read"):
+        Recording(folder)
+
+
+@pytest.mark.parametrize("wanted", [[-1], [11], [0, 99]])
+def test_a_frame_that_is_not_there(folder: Path, sample: bytes, wanted: list[int]) -> None:
+    path = folder / "range.fbam"
+    path.write_bytes(sample)
+    with pytest.raises(ValueError, match=f"frame {wanted[-1]}: .* has 11 frames"):
+        Recording(path).gather(wanted)
+
+
+def test_bad_input_to_the_writer(tmp_path: Path) -> None:
+    for rows, cols, block_frames in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (2**16, 2**16, 1)]:
+        with pytest.raises(ValueError, match=f"rows {rows}, cols {cols}"):
+            RecordingWriter(tmp_path / "x.fbam", rows, cols, block_frames=block_frames, header={})
+    with pytest.raises(ValueError, match="'rows'"):
+        RecordingWriter(tmp_path / "x.fbam", 2, 2, header={"rows": 3})
+    with pytest.raises(ValueError, match="JSON"):
+        RecordingWriter(tmp_path / "x.fbam", 2, 2, header={"source": tmp_path})
+    with RecordingWriter(tmp_path / "x.fbam", 2, 2, header={}) as writer:
+        for frame in (blank(2, 3), blank(2, 2)["code"]):
+            with pytest.raises(ValueError, match="must be CELL"):
+                writer.append(frame, "a")
+        with pytest.raises(ValueError, match="an action is a str"):
+            writer.append(blank(2, 2), 97)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_leaves_no_file(tmp_path: Path, error: type[BaseException]) -> None:
+    frames, actions = typed(20)
+    with pytest.raises(error), RecordingWriter(tmp_path / "x.fbam", 2, 8, block_frames=4, header={}) as writer:
+        for frame, action in zip(frames, actions, strict=True):
+            writer.append(frame, action)
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_while_finishing_leaves_the_older_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.fbam", *typed(5), {})
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="JSON"), RecordingWriter(path, 2, 8, header={}) as writer:
+        writer.mark_commit("c", object())  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from fbam.recording.cells import blank
+from fbam.recording.format import RecordingWriter
+with RecordingWriter(sys.argv[1], 2, 8, block_frames=4, header={}) as writer:
+    for _ in range(10):
+        writer.append(blank(2, 8), "a")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_writer_publishes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.fbam"
+    result = subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert result.returncode == -signal.SIGKILL
+    assert not path.exists()
+    frames, actions = typed(5)
+    assert np.array_equal(read_all(write(path, frames, actions, {}))[1], frames)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_writer_holds_one_block(tmp_path: Path) -> None:
+    def peak(blocks: int) -> int:
+        frame = blank(24, 80)
+        tracemalloc.start()
+        with RecordingWriter(tmp_path / "x.fbam", 24, 80, block_frames=16, header={}) as writer:
+            for t in range(16 * blocks):
+                frame["code"].reshape(-1)[t % 1920] = 97 + t % 26
+                writer.append(frame, "a")
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    assert peak(60) < 1.3 * peak(3)
+
+
+def test_blank_needs_a_size() -> None:
+    assert (blank(2, 3) == np.array((32, 0, 0, 0), dtype=CELL)).all()
+    with pytest.raises(ValueError, match="0 x 3"):
+        blank(0, 3)
+
+
+@given(st.dictionaries(TEXT, st.lists(st.one_of(TEXT, st.integers(), st.none()), max_size=3), max_size=3))
+@example({"\ud83d\ude00": ["\udc80", "\U0001f600", '"\\\0']})
+def test_exact_json_keeps_every_string(value: object) -> None:
+    assert exact_json.loads(exact_json.dumps(value)) == value
