@@ -36,14 +36,21 @@ class Repository(Section):
     revision: str | None = None
 
 
+class Screen(Section):
+    """Size of the terminal in cells, and frames a block of the recording."""
+
+    rows: Annotated[int, Field(ge=3, le=1000)]
+    columns: Annotated[int, Field(ge=12, le=1000)]
+    block_frames: Annotated[int, Field(ge=1, le=65536)]
+
+
 class Corpus(Section):
     """Section 10.1: git history to recording."""
 
     repositories: Annotated[list[Repository], Field(min_length=1)]
     commits: Natural
-    rows: Annotated[int, Field(ge=3, le=1000)]
-    columns: Annotated[int, Field(ge=12, le=1000)]
-    block_frames: Annotated[int, Field(ge=1, le=65536)]
+    reading: Screen
+    training: Screen
     paste_file_characters: Count
     paste_line_characters: Count
     paste_commit_actions: Count
@@ -134,9 +141,10 @@ class Params(Section):
         late = [step for step in self.scaling.steps if step > self.training.steps]
         if late:
             raise ValueError(f"scaling.steps {late} lie beyond training.steps {self.training.steps}")
-        if self.corpus.rows * self.corpus.columns % 2**self.training.poolings:
+        screen = self.corpus.training
+        if screen.rows * screen.columns % 2**self.training.poolings:
             raise ValueError(f"training.poolings {self.training.poolings} cannot halve a frame of "
-                             f"{self.corpus.rows} x {self.corpus.columns} cells that often")
+                             f"{screen.rows} x {screen.columns} cells that often (corpus.training)")
         return self
 
 

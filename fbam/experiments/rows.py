@@ -8,12 +8,17 @@ from fbam.experiments.records import Row
 class CorpusRow(Row):
     """One compiled history. `files` counts paths and `source_bytes` distinct contents; `naive_bytes` is 5 bytes a cell."""
 
+    screen: str  # what it is for: reading or training
+    rows: int
+    columns: int
+    block_frames: int
     repository: str
     revision: str
     commits: int
     files: int
     actions: int
     frames: int
+    compared: int  # files held against git, summed over the commits
     mismatches: int
     exclusions: dict[str, dict[str, int]]  # reason -> count and bytes of what was left out
     pasted_share: float  # of the characters typed and pasted
@@ -26,8 +31,9 @@ class CorpusRow(Row):
 
 
 class CorpusTimingRow(Row):
-    """What compiling one history cost, in processor and wall seconds of one process."""
+    """What compiling one history for one screen cost, in processor and wall seconds of one process."""
 
+    screen: str
     repository: str
     cpu_seconds: float
     wall_seconds: float

@@ -42,7 +42,8 @@ def compile_history(
     :param limits: what is pasted instead of typed
     :param commit_limit: compile only that many commits, from the oldest on; 0 for all
     :param on_progress: called after each commit with (commits done, commits to do)
-    :returns: see ``report``
+    :returns: see ``report``, with ``compared``, the files held against git after each commit, ``mismatches``, those that
+        differed, ``files``, the paths of all commits, and ``source_bytes``, their distinct contents
     :raises VerificationError: a commit was not reproduced exactly
     :raises ScreenError: rows or columns out of range
     """
@@ -54,16 +55,20 @@ def compile_history(
     with RecordingWriter(destination, rows, cols, block_frames=block_frames, header=header) as writer:
         typist = Typist(terminal, writer, limits)
         before: Commit | None = None
+        compared = equal = 0
         for done, commit in enumerate(commits, 1):
             goal = history.files(commit)
             typist.replay(history, before, commit, goal)
-            check_commit(terminal.files, goal, commit, history)
+            compared += len(goal)
+            equal += check_commit(terminal.files, goal, commit, history)
             writer.mark_commit(commit.id, commit.message)
             contents |= dict.fromkeys((path, entry.oid) for path, entry in goal.items())
             before = commit
             if on_progress:
                 on_progress(done, len(commits))
     sources = {
+        "compared": compared,
+        "mismatches": compared - equal,
         "files": len({path for path, _ in contents}),
         "source_bytes": sum(map(history.size, {oid for _, oid in contents})),
     }
@@ -73,9 +78,9 @@ def compile_history(
 def report(history: History, commits: list[Commit], typist: Typist, recording: Path) -> dict[str, Any]:
     """Describe a recording as one row of a table.
 
-    ``files`` counts paths and ``source_bytes`` distinct contents over all commits; ``pasted_share`` is that of the
-    characters typed and pasted; ``changed_characters`` are those the differences remove and insert; ``naive_bytes`` is
-    the size at five bytes a cell, ``stored_bytes`` that of the file, and ``ratio`` naive over stored.
+    ``pasted_share`` is that of the characters typed and pasted; ``changed_characters`` are those the differences remove
+    and insert; ``naive_bytes`` is the size at five bytes a cell, ``stored_bytes`` that of the file, and ``ratio`` naive
+    over stored.
     """
     rows, cols = typist.terminal.frame.shape
     naive, stored = typist.actions * rows * cols * NAIVE_CELL_BYTES, recording.stat().st_size
@@ -85,7 +90,6 @@ def report(history: History, commits: list[Commit], typist: Typist, recording: P
         "commits": len(commits),
         "actions": typist.actions,
         "frames": typist.actions,
-        "mismatches": 0,  # a recording with one is not published
         "exclusions": _by_reason(history.exclusions),
         "pasted_share": typist.pasted / (typist.typed + typist.pasted),
         "changed_characters": typist.changed,

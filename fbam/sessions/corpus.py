@@ -26,33 +26,32 @@ def located(source: str, root: Path) -> str:
 
 def compile_corpus(
     repositories: list[dict],
+    screens: dict[str, dict],
     root: Path,
     *,
-    rows: int,
-    columns: int,
-    block_frames: int,
     limits: Limits,
     commit_limit: int,
     progress: Callable[[str, int], Callable[[int, int], None]],
 ) -> list[dict]:
-    """Compile each {source, revision} to `root`/build/recordings/<name>.fbam.
+    """Compile each {source, revision} once for each named screen {rows, columns, block_frames}.
 
-    Returns one {"row": report, "timing": processor and wall seconds} a history, in the given order. `progress` makes a
-    progress bar from a label and a total of commits. Raises HistoryError for a source that cannot be used and for two
-    sources of one name.
+    The recordings are `root`/build/recordings/<screen>/<name>.fbam. Returns one {"row": report, "timing": processor and
+    wall seconds} a recording. `progress` makes a progress bar from a label and a total of commits. Raises HistoryError for
+    a source that cannot be used and for two sources of one name.
     """
     names = [recording_name(repository["source"]) for repository in repositories]
     if len(set(names)) < len(names):
         raise HistoryError(f"corpus.repositories: two sources have the same name in {', '.join(names)}; rename one")
     reports = []
     for name, repository in zip(names, repositories):
-        wall, cpu = time.perf_counter(), time.process_time()
         history = open_history(located(repository["source"], root), repository["revision"], root / "build" / "clones")
-        row = compile_history(
-            history, root / "build" / "recordings" / f"{name}.fbam", rows=rows, cols=columns,
-            block_frames=block_frames, limits=limits, commit_limit=commit_limit, on_progress=progress(name, 1),
-        )
-        seconds = {"cpu_seconds": time.process_time() - cpu, "wall_seconds": time.perf_counter() - wall}
-        rate = row["actions"] / seconds["cpu_seconds"]
-        reports.append({"row": row, "timing": seconds | {"actions_per_cpu_second": rate}})
+        for screen, size in screens.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            report = compile_history(
+                history, root / "build" / "recordings" / screen / f"{name}.fbam", rows=size["rows"], cols=size["columns"],
+                block_frames=size["block_frames"], limits=limits, commit_limit=commit_limit,
+                on_progress=progress(f"{name}, {screen}", 1),
+            )
+            timing = {"cpu_seconds": time.process_time() - cpu, "wall_seconds": time.perf_counter() - wall}
+            reports.append({"row": {"screen": screen, **size, **report}, "timing": timing})
     return reports

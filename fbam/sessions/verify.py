@@ -30,10 +30,11 @@ def differences(files: FileSystem, expected: Mapping[str, Entry]) -> list[str]:
     return sorted(path for path in actual.keys() | expected.keys() if actual.get(path) != expected.get(path))
 
 
-def check_commit(files: FileSystem, expected: Mapping[str, Entry], commit: Commit, history: History) -> None:
+def check_commit(files: FileSystem, expected: Mapping[str, Entry], commit: Commit, history: History) -> int:
     """Compare the replayed state with a commit.
 
     :param expected: the files of the commit without exclusions
+    :returns: number of files found equal
     :raises VerificationError: names the commit, the first path that differs and its first line that differs
     """
     paths = differences(files, expected)
@@ -42,6 +43,7 @@ def check_commit(files: FileSystem, expected: Mapping[str, Entry], commit: Commi
         raise VerificationError(f"commit {commit.id}: {paths[0]!r} {where} ({len(paths)} paths differ)")
     if files.log[-1:] != [typed_message(commit.message)]:
         raise VerificationError(f"commit {commit.id}: its message was not replayed")
+    return len(expected)
 
 
 def typed_message(message: str) -> str:
