@@ -90,6 +90,7 @@ class Training(Section):
     eval_windows: Count
     eval_length: Count
     checkpoint_every: Count
+    report_every: Count
 
     @model_validator(mode="after")
     def _consistent(self) -> Training:
@@ -141,6 +142,11 @@ class Params(Section):
         late = [step for step in self.scaling.steps if step > self.training.steps]
         if late:
             raise ValueError(f"scaling.steps {late} lie beyond training.steps {self.training.steps}")
+        every, window = self.training.report_every, self.scaling.window * self.training.steps
+        uneven = [step for step in (*self.scaling.steps, window, self.training.steps) if step % every]
+        if uneven:
+            raise ValueError(f"training.report_every {every} must divide training.steps, every one of scaling.steps and the "
+                             f"window of {window:g} steps, but not {uneven[0]:g}")
         screen = self.corpus.training
         if screen.rows * screen.columns % 2**self.training.poolings:
             raise ValueError(f"training.poolings {self.training.poolings} cannot halve a frame of "

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+             "--disable-component-update", "--disable-sync"]
+DESKTOP = {"width": 1280, "height": 800}
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -16,3 +21,45 @@ ROOT = Path(__file__).resolve().parents[1]
 def root() -> Path:
     """The checkout under test."""
     return ROOT
+
+
+def missing(reason: str) -> None:
+    """Skip, or fail where a browser is required."""
+    (pytest.fail if os.environ.get("FBAM_REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium of this machine."""
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        missing(f"no browser on the PATH (looked for {', '.join(BROWSERS)})")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("the Python package playwright is not installed; pip install -e .[test]")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def visit(browser):
+    """Opens a page and keeps what it requested and complained about, in `tab.requested` and `tab.complaints`."""
+    tab = browser.new_page()
+    tab.route(lambda url: url.startswith("http"), lambda route: route.abort())
+    tab.on("request", lambda request: tab.requested.append(request.url))
+    tab.on("console", lambda message: tab.complaints.append(message.text))
+    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+
+    def open_page(address: str, viewport=DESKTOP, scheme="light"):
+        tab.requested, tab.complaints = [], []
+        tab.set_viewport_size(viewport)
+        tab.emulate_media(media="screen", color_scheme=scheme)
+        tab.goto("about:blank")  # so that scroll position and focus start anew
+        tab.goto(address)
+        tab.requested = [url for url in tab.requested if url != "about:blank"]
+        return tab
+
+    return open_page

@@ -71,6 +71,8 @@ def test_the_ledger_judged_on_our_own_numbers():
     flops = {"paper_head": 267877110251520, "paper_main": 19791209299968}
     scaling = {"doubling_400": 0.0855, "doubling_650": 0.1270, "doubling_4000": 0.1978, "alpha_equation9_max_error": 0.0129}
     scaling |= {"power_law_early": True, "power_law_middle": True, "power_law_late": False, "batch_times_length_gain": True}
+    scaling |= {f"{what}_{when}": 0.1 for when in ("early", "middle", "late", "control") for what in ("alpha", "r2")}
+    scaling |= {f"alpha_{when}_{end}": 0.1 for when in ("early", "middle", "late", "control") for end in ("low", "high")}
     results = {"flops": flops, "scaling": scaling, "corpus": {"mismatches": 0, "ratio": 450.5}}
     timings = {"corpus": {"actions_per_second": 30000.0}}
     rows = evaluate(load_claims(LEDGER), *({name: {"summary": s} for name, s in both.items()} for both in (results, timings)))
@@ -222,3 +224,12 @@ def test_exactly_the_stages_that_claims_name_are_read(tmp_path):
     stages = read_stages(tmp_path, claims)
     assert stages.keys() == {"stage"}
     assert [row.verdict for row in evaluate(claims, stages, {})] == ["holds", "not run"]
+
+
+def test_numbers_beside_are_shown_and_not_tested():
+    row = evaluate([Claim.model_validate(entry(beside={"alpha": "other.alpha"}))],
+                   {"stage": {"summary": {"key": 2.0}}, "other": {"summary": {"alpha": -0.25}}}, {})[0]
+    assert row.verdict == "holds" and row.ours == "2, alpha: -0.25" and row.values == {"value": 2.0, "alpha": -0.25}
+    with pytest.raises(ClaimsError, match="the result of stage other has no summary value alpha"):
+        evaluate([Claim.model_validate(entry(beside={"alpha": "other.alpha"}))],
+                 {"stage": {"summary": {"key": 2.0}}, "other": {"summary": {}}}, {})

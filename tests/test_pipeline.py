@@ -140,6 +140,23 @@ def test_results_are_whole(runs):
     assert {row["verdict"] for row in ledger} >= {"holds", "not run"}
 
 
+def test_every_page_opens_in_a_browser_with_its_figures_and_formulas(runs, visit):
+    site = runs[1].folder / "build/site"
+    seen = {"svg.formula": 0, "figure img": 0, "pre[role=img]": 0, ".verdict": 0}
+    pages = sorted(site.glob("*.html"))
+    assert len(pages) == 1 + len(list((ROOT / "notebooks").glob("*.ipynb")))
+    for page in pages:
+        tab = visit(page.as_uri())
+        assert all(url.startswith(("file://", "data:")) for url in tab.requested) and tab.complaints == []
+        assert tab.locator("h1").is_visible()
+        assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        for selector in seen:
+            boxes = tab.evaluate("selector => [...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().width)", selector)
+            assert all(width > 3 for width in boxes), f"{selector} on {page.name} cannot be seen"
+            seen[selector] += len(boxes)
+    assert seen["svg.formula"] >= 8 and seen["figure img"] >= 5 and seen["pre[role=img]"] >= 4 and seen[".verdict"] >= 60
+
+
 def test_nothing_changed_means_nothing_runs(runs):
     begun = time.monotonic()
     status, output = runs[1].run("dvc", "repro")

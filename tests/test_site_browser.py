@@ -5,20 +5,16 @@ Without a Chromium on the PATH the tests are skipped; with FBAM_REQUIRE_BROWSER=
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
+from conftest import DESKTOP
 from site_example import executed_project
 
 from fbam.site.build import build_site
 
 PAGES = ("index", "10_1_corpus", "10_1_data", "10_5_scaling", "J_flops", "ledger")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-             "--disable-component-update", "--disable-sync"]
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+PHONE = {"width": 360, "height": 740}
 CONTRAST = """selector => {
   const rgb = text => text.match(/[\\d.]+/g).map(Number);
   const light = colour => colour.slice(0, 3).map(v => v / 255)
@@ -31,52 +27,10 @@ CONTRAST = """selector => {
 }"""
 
 
-def missing(reason: str) -> None:
-    """Skip, or fail where a browser is required."""
-    (pytest.fail if os.environ.get("FBAM_REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium of this machine."""
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        missing(f"no browser on the PATH (looked for {', '.join(BROWSERS)})")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("the Python package playwright is not installed; pip install -e .[test]")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The example site, from executed notebooks."""
     return build_site(executed_project(tmp_path_factory.getbasetemp())).parent
-
-
-@pytest.fixture(scope="module")
-def visit(browser):
-    """Opens a page and keeps what it requested and complained about, in `tab.requested` and `tab.complaints`."""
-    tab = browser.new_page()
-    tab.route(lambda url: url.startswith("http"), lambda route: route.abort())
-    tab.on("request", lambda request: tab.requested.append(request.url))
-    tab.on("console", lambda message: tab.complaints.append(message.text))
-    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-
-    def open_page(address: str, viewport=DESKTOP, scheme="light"):
-        tab.requested, tab.complaints = [], []
-        tab.set_viewport_size(viewport)
-        tab.emulate_media(media="screen", color_scheme=scheme)
-        tab.goto("about:blank")  # so that scroll position and focus start anew
-        tab.goto(address)
-        tab.requested = [url for url in tab.requested if url != "about:blank"]
-        return tab
-
-    return open_page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -102,7 +102,11 @@ class Value(Row):
 
 
 class Claim(Row):
-    """One row of the ledger. `needs` says what is missing as long as `ours` names nothing; `remark` is shown with every verdict."""
+    """One row of the ledger.
+
+    `beside` names numbers that are shown with ours and not tested; `needs` says what is missing as long as `ours` names
+    nothing; `remark` is shown with every verdict.
+    """
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(\.[A-Za-z0-9]+)*$")]
     section: Text
@@ -111,6 +115,7 @@ class Claim(Row):
     source: Source
     notebook: Text | None = None
     ours: Reference | dict[str, Reference] | None = None
+    beside: dict[str, Reference] = {}
     test: Annotated[Within | AtMost | AtLeast | IsTrue | Argued, Field(discriminator="kind")] | None = None
     scale: Literal["free", "reduced", "arithmetic"] | None = None
     at_paper_scale: Reference | None = None
@@ -129,8 +134,8 @@ class Claim(Row):
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         if not self.references:
-            if self.needs is None or self.scale or self.at_paper_scale or not isinstance(self.test, Argued | None):
-                raise ValueError("without `ours` a claim has `needs`, no scale, and no test but `argued`")
+            if self.needs is None or self.scale or self.at_paper_scale or self.beside or not isinstance(self.test, Argued | None):
+                raise ValueError("without `ours` a claim has `needs`, no scale, nothing `beside`, and no test but `argued`")
             return self
         if self.needs or not (self.notebook and self.test and self.scale):
             raise ValueError("with `ours` a claim has `notebook`, `test` and `scale`, and no `needs`")
@@ -201,7 +206,7 @@ def _parse(file: str, position: int, entry: object) -> Claim:
 
 
 def _row(claim: Claim, stages: Stages) -> Judged:
-    needed = [*claim.references.values(), *([claim.at_paper_scale] if claim.at_paper_scale else [])]
+    needed = [*claim.references.values(), *claim.beside.values(), *([claim.at_paper_scale] if claim.at_paper_scale else [])]
     missing = sorted({stage for stage, _ in map(_split, needed) if stage not in stages})
     if missing or not claim.references:
         needs = claim.needs or f"a result of stage {' and '.join(missing)}"
@@ -209,7 +214,8 @@ def _row(claim: Claim, stages: Stages) -> Judged:
     truth = isinstance(claim.test, IsTrue | Argued)
     values = {name: _read(claim.id, reference, stages, truth) for name, reference in claim.references.items()}
     verdict, why = _judge(claim, values, stages)
-    return _fill(claim, verdict, values, why)
+    beside = {name: _read(claim.id, reference, stages, truth=False) for name, reference in claim.beside.items()}
+    return _fill(claim, verdict, values | beside, why)
 
 
 def _judge(claim: Claim, values: dict[str, Number], stages: Stages) -> tuple[Verdict, str]:

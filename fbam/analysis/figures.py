@@ -97,10 +97,10 @@ def alpha_against_step(axes: Axes, rows: Rows, curves: Mapping[str, tuple[float,
     axes.legend()
 
 
-def loss_curves(axes: Axes, rows: Rows, window: int) -> None:
+def loss_curves(axes: Axes, rows: Rows, window: int, every: int = 1) -> None:
     """Training loss against the step, as a mean over the last `window` steps, one line a run, darker for longer sequences.
 
-    rows: `length` and `losses`, the loss of every step. Raises ValueError when a run is shorter than the window.
+    rows: `length` and `losses`, a loss every `every` steps. Raises ValueError when a run is shorter than the window.
     """
     runs = sorted(((int(row["length"]), row["losses"]) for row in rows), key=lambda run: run[0])
     distinct = sorted({length for length, _ in runs})
@@ -108,9 +108,9 @@ def loss_curves(axes: Axes, rows: Rows, window: int) -> None:
     dashes = dict(zip(distinct, cycle(DASHES), strict=False))
     labelled: set[int] = set()
     for length, losses in runs:
-        means = _running_mean(losses, window)
+        means = _running_mean(losses, window // every)
         label = None if length in labelled else f"L = {length}"
-        axes.plot(np.arange(window, window + len(means)), means, dashes[length], color=shades[length], label=label)
+        axes.plot(window + every * np.arange(len(means)), means, dashes[length], color=shades[length], label=label)
         labelled.add(length)
     axes.set_xlabel("step s")
     axes.set_ylabel(f"loss, nats an action, mean of {window} steps")

@@ -12,7 +12,7 @@ from fbam.analysis.scaling import FitError, loss_at
 
 
 class Losses:
-    """Losses of all runs of one task: family -> (L, seed) -> loss of each step from the first.
+    """Losses of all runs of one task: family -> (L, seed) -> mean loss of each stretch of `every` steps, from the first on.
 
     Raises FitError when rows are missing, doubled or of several tasks, because a gap would shift every later step.
     """
@@ -29,13 +29,15 @@ class Losses:
         if len(tasks) != 1:
             raise FitError(f"the losses of exactly one task are needed, got those of {sorted(tasks) or 'none'}")
         (self.task,) = tasks
-        self.steps = max(len(run) for runs in collected.values() for run in runs.values())
+        steps = sorted({step for runs in collected.values() for run in runs.values() for step in run})
+        self.every, self.steps = steps[0], steps[-1]
         self._runs = {family: {key: self._in_order(run) for key, run in sorted(runs.items())} for family, runs in collected.items()}
 
     def _in_order(self, run: Mapping[int, float]) -> list[float]:
-        if sorted(run) != list(range(1, self.steps + 1)):
-            raise FitError(f"a run has losses at {len(run)} of {self.steps} steps; compute stage training again")
-        return [run[step] for step in range(1, self.steps + 1)]
+        wanted = list(range(self.every, self.steps + 1, self.every))
+        if sorted(run) != wanted:
+            raise FitError(f"a run has {len(run)} losses where {len(wanted)} are due; compute stage training again")
+        return [run[step] for step in wanted]
 
     @property
     def families(self) -> list[str]:
@@ -47,16 +49,25 @@ class Losses:
         """Number of runs over all families."""
         return sum(map(len, self._runs.values()))
 
+    def window(self, share: float) -> int:
+        """A share of all steps in steps: a whole number of rows, at least one."""
+        return max(1, round(share * self.steps / self.every)) * self.every
+
+    def _loss(self, losses: list[float], step: int, window: int) -> float:
+        if step % self.every or window % self.every:
+            raise FitError(f"rows stand every {self.every} steps: neither step {step} nor a window of {window} may lie between")
+        return loss_at(losses, step // self.every, window // self.every)
+
     def at(self, family: str, step: int, window: int) -> tuple[list[int], NDArray[np.float64]]:
         """Lengths (n,) and losses (n, seeds) at `step`, each the mean of the last `window` steps up to it."""
         runs = self._runs[family]
         lengths, seeds = sorted({length for length, _ in runs}), sorted({seed for _, seed in runs})
-        return lengths, np.array([[loss_at(runs[length, seed], step, window) for seed in seeds] for length in lengths])
+        return lengths, np.array([[self._loss(runs[length, seed], step, window) for seed in seeds] for length in lengths])
 
     def curves(self, family: str) -> list[dict]:
-        """One {length, losses} a run, for drawing."""
+        """One {length, losses} a run, for drawing; a loss every `every` steps."""
         return [{"length": length, "losses": losses} for (length, _), losses in self._runs[family].items()]
 
     def points(self, family: str, step: int, window: int) -> list[dict]:
         """One {length, loss} a run at `step`, for drawing."""
-        return [{"length": length, "loss": loss_at(losses, step, window)} for (length, _), losses in self._runs[family].items()]
+        return [{"length": length, "loss": self._loss(losses, step, window)} for (length, _), losses in self._runs[family].items()]

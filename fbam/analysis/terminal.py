@@ -20,6 +20,7 @@ WIDE = "display:inline-block;width:2ch"
 Look = tuple[int, int, int]  # text colour, background colour, style bits
 TEXT, BACKGROUND = "#24292f", "#ffffff"
 CUBE = (0, 95, 135, 175, 215, 255)
+COLUMNS_AT_FULL_SIZE = 88  # a wider frame is drawn smaller, to fit a page's column
 PRE = f"color:{TEXT};background:{BACKGROUND};border:1px solid #8c959f;padding:.5em;line-height:1.2;overflow-x:auto;width:max-content;max-width:100%"
 
 
@@ -49,7 +50,9 @@ def frame_html(frame: Frames, label: str) -> str:
     if frame.ndim != 2:
         raise ValueError(f"one frame is an (R, C) array of cells, not one of shape {frame.shape}")
     lines = ["".join(_run(look, glyphs) for look, glyphs in groupby(_glyphs(row), key=lambda pair: pair[0])) for row in frame]
-    return f'<pre role="img" aria-label="{html.escape(label)}" style="{PRE}">' + "\n".join(lines) + "</pre>"
+    size = min(1, COLUMNS_AT_FULL_SIZE / frame.shape[1])
+    style = f"{PRE};font-size:{max(0.5, size):.2f}em"
+    return f'<pre role="img" aria-label="{html.escape(label)}" style="{style}">' + "\n".join(lines) + "</pre>"
 
 
 def _glyphs(row: Frames) -> Iterator[tuple[Look, str]]:

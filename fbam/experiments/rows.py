@@ -50,7 +50,7 @@ class TokenizerRow(Row):
 
 
 class LossRow(Row):
-    """Training loss of one update, in nats a label; `n` labels went into it."""
+    """Mean training loss of the updates since the row before, up to `step`, in nats a label; `n` labels went into it."""
 
     task: str
     control: str

@@ -14,11 +14,6 @@ from fbam.sessions.compile import Limits, compile_history
 from fbam.sessions.history import HistoryError, open_history
 
 
-def recording_name(source: str) -> str:
-    """The name of a source without folders and extension: `data/interpreter.bundle` -> `interpreter`."""
-    return Path(source.rstrip("/")).name.removesuffix(".git").removesuffix(".bundle")
-
-
 def located(source: str, root: Path) -> str:
     """A URL or absolute path as it is; a relative path seen from the project root, wherever the process runs."""
     return source if "://" in source or Path(source).is_absolute() else str(root / source)
@@ -39,18 +34,19 @@ def compile_corpus(
     wall seconds} a recording. `progress` makes a progress bar from a label and a total of commits. Raises HistoryError for
     a source that cannot be used and for two sources of one name.
     """
-    names = [recording_name(repository["source"]) for repository in repositories]
+    histories = [open_history(located(repository["source"], root), repository["revision"], root / "build" / "clones")
+                 for repository in repositories]
+    names = [history.name for history in histories]
     if len(set(names)) < len(names):
         raise HistoryError(f"corpus.repositories: two sources have the same name in {', '.join(names)}; rename one")
     reports = []
-    for name, repository in zip(names, repositories):
-        history = open_history(located(repository["source"], root), repository["revision"], root / "build" / "clones")
+    for history in histories:
         for screen, size in screens.items():
             wall, cpu = time.perf_counter(), time.process_time()
             report = compile_history(
-                history, root / "build" / "recordings" / screen / f"{name}.fbam", rows=size["rows"], cols=size["columns"],
+                history, root / "build" / "recordings" / screen / f"{history.name}.fbam", rows=size["rows"], cols=size["columns"],
                 block_frames=size["block_frames"], limits=limits, commit_limit=commit_limit,
-                on_progress=progress(f"{name}, {screen}", 1),
+                on_progress=progress(f"{history.name}, {screen}", 1),
             )
             timing = {"cpu_seconds": time.process_time() - cpu, "wall_seconds": time.perf_counter() - wall}
             reports.append({"row": {"screen": screen, **size, **report}, "timing": timing})

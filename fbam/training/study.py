@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from fbam.experiments.grid import Outcome
 from fbam.experiments.rows import EvaluationRow, LossRow, TrainingTimingRow
@@ -60,17 +61,18 @@ def train(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[di
     return train_cell({key: value for key, value in config.items() if key != "data"}, folder, tick)
 
 
-def frames(config: dict) -> int:
-    """Frames a run reads, what its cost is proportional to."""
-    return config["length"] * config["batch"] * config["steps"]
+def cost(config: dict) -> int:
+    """What a run costs, in frames: those it reads, and 16 a step for the optimisers, which do not depend on the batch."""
+    return config["steps"] * (16 + config["length"] * config["batch"])
 
 
-def loss_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[LossRow]:
-    """One row a run and step; steps count from 1."""
+def loss_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome], every: int) -> Iterator[LossRow]:
+    """One row a run and `every` steps, the mean loss of these steps; steps count from 1."""
     for run, outcome in zip(runs, outcomes, strict=True):
-        for step, loss in enumerate(outcome.result["losses"], start=1):
+        losses = outcome.result["losses"]
+        for step in range(every, len(losses) + 1, every):
             yield LossRow(task=task, control=run.control, head="attention", main="LSTM", L=run.length, batch=run.batch,
-                          seed=run.seed, step=step, n=run.batch * run.length, loss=loss)
+                          seed=run.seed, step=step, n=every * run.batch * run.length, loss=fmean(losses[step - every : step]))
 
 
 def evaluation_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[EvaluationRow]:

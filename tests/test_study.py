@@ -1,0 +1,58 @@
+"""The grid of section 10.5: which runs, which cells, and rows that mean what they say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fbam.analysis.losses import Losses
+from fbam.analysis.scaling import FitError
+from fbam.experiments.grid import Outcome
+from fbam.training import study
+
+
+def outcomes_of(runs: list[study.Run], steps: int) -> list[Outcome]:
+    return [Outcome({"steps": steps}, {"losses": [run.length * 100.0 + step for step in range(steps)]}, {}) for run in runs]
+
+
+def test_two_families_share_the_run_they_have_in_common(tmp_path):
+    runs = study.plan([1, 2, 4], batch=8, labels=32, seeds=[0, 1])
+    assert [(r.control, r.length, r.batch) for r in runs if r.seed == 0] == [
+        ("fixed batch", 1, 8), ("fixed batch", 2, 8), ("fixed batch", 4, 8),
+        ("fixed batch x L", 1, 32), ("fixed batch x L", 2, 16), ("fixed batch x L", 4, 8)]
+    assert len(study.plan([1, 2], 8, 0, [0])) == 2
+    (tmp_path / "a").write_text("a")
+    configs = study.configs(runs, [tmp_path / "a"], tmp_path / "a", {"steps": 5})
+    assert len({str(config) for config in configs}) == len(configs) - 2, "L = 4, batch 8 is one cell a seed"
+
+
+def test_other_data_make_other_cells(tmp_path):
+    (tmp_path / "a").write_text("a")
+    before = study.fingerprint([tmp_path / "a"])
+    (tmp_path / "a").write_text("b")
+    assert study.fingerprint([tmp_path / "a"]) != before
+
+
+@given(every=st.sampled_from([1, 2, 5]), rows=st.integers(2, 8))
+def test_a_row_is_the_mean_of_its_steps_and_the_fit_reads_it_back(every, rows):
+    runs = study.plan([1, 2, 4], batch=4, labels=0, seeds=[0])
+    table = [row.model_dump() for row in study.loss_rows("t", runs, outcomes_of(runs, every * rows), every)]
+    assert len(table) == 3 * rows and table[0]["n"] == every * 4
+    losses = Losses(reversed(table))
+    assert (losses.every, losses.steps, losses.runs, losses.families) == (every, every * rows, 3, ["fixed batch"])
+    lengths, values = losses.at("fixed batch", every * rows, 2 * every)
+    last = range(every * (rows - 2), every * rows)
+    expected = [length * 100 + sum(last) / len(last) for length in (1, 2, 4)]
+    assert lengths == [1, 2, 4] and values[:, 0].tolist() == pytest.approx(expected)
+
+
+def test_gaps_doubles_and_steps_between_rows_are_refused():
+    runs = study.plan([1, 2, 4], batch=4, labels=0, seeds=[0])
+    table = [row.model_dump() for row in study.loss_rows("t", runs, outcomes_of(runs, 10), 2)]
+    for wrong, said in [(table[:3] + table[4:], "where 5 are due"), ([*table, table[0]], "two losses at step 2"),
+                        ([*table, table[0] | {"task": "u", "seed": 1}], "exactly one task"), ([], "exactly one task")]:
+        with pytest.raises(FitError, match=said):
+            Losses(wrong)
+    with pytest.raises(FitError, match="rows stand every 2 steps"):
+        Losses(table).at("fixed batch", 5, 2)
