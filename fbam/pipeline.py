@@ -16,11 +16,16 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from fbam import params
+from fbam.experiments.files import read_yaml
 from fbam.experiments.records import commit
 from fbam.paths import project_root
 
 NOT_COPIED = {".git", ".venv", "build", "dvc.lock", "__pycache__", ".pytest_cache", ".hypothesis", ".ipynb_checkpoints"}
 KEPT = {"build", "dvc.lock", ".dvc"}
+
+
+class MissingInput(FileNotFoundError):
+    """One line that names a file of the repository which is not there."""
 
 
 def _dvc(root: Path, *arguments: str, environment: dict[str, str] | None = None) -> int:
@@ -83,9 +88,18 @@ def lay_out(root: Path, profile: str) -> Path:
     return copy
 
 
+def check_inputs(root: Path) -> None:
+    """Raise MissingInput for a file that a stage needs and no stage makes, before dvc removes the stage's outputs."""
+    for stage, entry in read_yaml(root / "dvc.yaml")["stages"].items():
+        for dep in entry.get("deps", []):
+            if not dep.startswith("build/") and not (root / dep).exists():
+                raise MissingInput(f"{dep} is missing, stage {stage} needs it; restore it with `git checkout -- {dep}`")
+
+
 def run(root: Path, profile: str, arguments: list[str]) -> int:
     """`dvc repro` of one profile; prints the page to open. Returns dvc's exit status."""
     params.check_tree(root)
+    check_inputs(root)
     tell_dvc_about_git(root)
     place = root if profile == "default" else lay_out(root, profile)
     status = _dvc(place, "repro", *arguments, environment={"FBAM_PROFILE": profile, "FBAM_COMMIT": commit(root)})
@@ -100,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     profile = arguments.pop(0) if arguments and not arguments[0].startswith("-") else "default"
     try:
         return run(project_root(), profile, arguments)
-    except params.ParamsError as error:
+    except (params.ParamsError, MissingInput) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
