@@ -26,7 +26,6 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
-    "PYTHONWARNINGS": "error::DeprecationWarning:fbam",
     "JUPYTER_PREFER_ENV_PATH": "1",  # a python3 kernel of the user must not stand in for this environment's
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
 }

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fbam.experiments.files import read_json, write_json
+from fbam.analysis import figures
+from fbam.experiments.files import read_json, write_json, write_text
 from fbam.experiments.records import commit
 from fbam.paths import project_root
 
@@ -33,6 +34,15 @@ def _dvc_status(root: Path) -> dict:
     if done.returncode:
         raise PublishError(f"dvc status failed: {done.stderr.strip()}")
     return json.loads(done.stdout)
+
+
+def scaling_picture(rows: list[dict]) -> str:
+    """Loss against length at the last fixed step, each family beside the other, as SVG for the README."""
+    last = max(row["step"] for row in rows)
+    rows = [row for row in rows if row["step"] == last]
+    points = {row["control"]: [{"length": length, "loss": loss} for length, loss in row["points"]] for row in rows}
+    figures.use_style()
+    return figures.svg(figures.scaling_panels(points, {row["control"]: (row["A"], row["alpha"]) for row in rows}, last))
 
 
 def publish(root: Path) -> list[Path]:
@@ -56,13 +66,13 @@ def publish(root: Path) -> list[Path]:
                 content = read_json(file)
                 content["provenance"][0]["commit"] = head
                 write_json(fresh / ("timings" if part == "timings" else "") / file.name, content)
-        for file in (target / "README.md",):
-            if file.exists():
-                shutil.copy2(file, fresh / file.name)
+        write_text(fresh / "scaling.svg", scaling_picture(read_json(fresh / "scaling.json")["rows"]))
+        if (target / "README.md").exists():
+            shutil.copy2(target / "README.md", fresh / "README.md")
         if target.exists():
             target.rename(Path(folder) / "old")
         fresh.rename(target)
-    return sorted(target.rglob("*.json"))
+    return sorted([*target.rglob("*.json"), *target.glob("*.svg")])
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,6 @@ def test_two_families_share_the_run_they_have_in_common(tmp_path):
     assert len({str(config) for config in configs}) == len(configs) - 2, "L = 4, batch 8 is one cell a seed"
 
 
-def test_other_data_make_other_cells(tmp_path):
-    (tmp_path / "a").write_text("a")
-    before = study.fingerprint([tmp_path / "a"])
-    (tmp_path / "a").write_text("b")
-    assert study.fingerprint([tmp_path / "a"]) != before
-
-
 @given(every=st.sampled_from([1, 2, 5]), rows=st.integers(2, 8))
 def test_a_row_is_the_mean_of_its_steps_and_the_fit_reads_it_back(every, rows):
     runs = study.plan([1, 2, 4], batch=4, labels=0, seeds=[0])

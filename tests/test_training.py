@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from fbam.training import checkpoint
 from fbam.training.checkpoint import CheckpointError
 from fbam.training.evaluation import bigram_loss, unigram_loss
-from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, deterministic, train_cell, train_step
+from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, deterministic, fingerprint, train_cell, train_step
 from fbam.training.optim import optimisers, split_parameters
 from typist import record, tokenizer
 
@@ -47,6 +47,7 @@ def config(tmp_path_factory) -> dict:
     return {
         "recordings": [str(path) for path in paths],
         "tokenizer": str(folder / "tokenizer.json"),
+        "data": fingerprint(paths, folder / "tokenizer.json"),
         "length": 3,
         "batch": 4,
         "steps": 30,
@@ -209,6 +210,13 @@ def test_a_wrong_configuration_names_its_key(config, tmp_path, change):
 def test_a_missing_key_is_named(config, tmp_path):
     with pytest.raises(TrainingError, match="batch"):
         train_cell({key: value for key, value in config.items() if key != "batch"}, tmp_path, lambda share: None)
+
+
+def test_other_data_than_named_are_refused(config, tmp_path):
+    with pytest.raises(TrainingError, match="the recordings or the tokenizer changed"):
+        train_cell(config | {"data": "0" * 16}, tmp_path, lambda share: None)
+    first, last = config["recordings"]
+    assert fingerprint([first, last], config["tokenizer"]) != fingerprint([last, first], config["tokenizer"])
 
 
 def test_settings_of_torch_are_restored():

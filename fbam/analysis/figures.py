@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from IPython import get_ipython
@@ -78,7 +79,19 @@ def loss_against_length(axes: Axes, rows: Rows, laws: Mapping[str, tuple[float, 
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_ylabel("loss, nats an action")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    axes.legend(loc="upper right")
+
+
+def scaling_panels(points: Mapping[str, Rows], laws: Mapping[str, tuple[float, float]], step: int) -> Figure:
+    """`loss_against_length` of each family side by side at one step, on one scale of loss.
+
+    points: family -> rows of `length` and `loss`. laws: family -> (A, alpha).
+    """
+    figure, panels = plt.subplots(1, len(points), figsize=(9, 3.8), sharey=True, squeeze=False)
+    for axes, (family, rows) in zip(panels[0], points.items(), strict=True):
+        loss_against_length(axes, rows, {"fit": laws[family]})
+        axes.set_title(f"{family}, step {step}")
+    return figure
 
 
 def alpha_against_step(axes: Axes, rows: Rows, curves: Mapping[str, tuple[float, float]]) -> None:

@@ -109,6 +109,7 @@ class FitRow(Row):
     lengths: int
     seeds: int
     interval: str  # how the interval was made
+    points: list[list[float]]  # [L, loss] of each run that was fitted
 
 
 class FlopsRow(Row):

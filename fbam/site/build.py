@@ -27,7 +27,7 @@ MEANINGS: dict[Verdict, str] = {
 }
 SOURCES: dict[Source, str] = {"paper": "", "secondary": "press summary", "inferred": "our reading"}
 SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-PROVENANCE = ("profile", "processor", "commit", "source")  # shown one by one; the rest are versions
+PROVENANCE = ("profile", "scale", "processor", "commit", "source")  # shown one by one; the rest are versions
 
 
 def _raise(found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ arithmetic runs on one thread with deterministic kernels, and the held-out windo
 
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
 import time
@@ -51,6 +52,7 @@ class CellConfig(BaseModel):
 
     recordings: list[str] = Field(min_length=1)
     tokenizer: str
+    data: str  # the fingerprint of these files, so that a training is never taken for one on other data
     length: int = Field(ge=1)
     batch: int = Field(ge=1)
     steps: int = Field(ge=1)
@@ -83,7 +85,12 @@ class CellConfig(BaseModel):
             raise TrainingError(f"configuration of a training: {wrong}") from error
 
     def windows(self) -> tuple[Windows, Windows]:
-        """Open the recordings and return the training part and the held-out part."""
+        """Open the recordings and return the training part and the held-out part.
+
+        :raises TrainingError: the files are not those that ``data`` names
+        """
+        if fingerprint(self.recordings, self.tokenizer) != self.data:
+            raise TrainingError(f"data: the recordings or the tokenizer changed since {self.data} was taken; run again")
         recordings = [Recording(Path(path)) for path in self.recordings]
         tokenizer = ActionTokenizer.load(Path(self.tokenizer))
         border = 1 - self.held_out
@@ -95,6 +102,15 @@ class CellConfig(BaseModel):
         model = ActionModel(ModelConfig(windows.rows, windows.cols, windows.vocab_size, **shape), self.seed)
         rates = {name: getattr(self, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
         return model, optimisers(model, model.output, adamw_betas=tuple(self.adamw_betas), **rates)
+
+
+def fingerprint(recordings: Sequence[Path | str], tokenizer: Path | str) -> str:
+    """16 hexadecimal digits over the bytes of the training data."""
+    digest = hashlib.sha256()
+    for path in (*recordings, tokenizer):
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 @contextmanager

@@ -7,8 +7,7 @@ A run that belongs to both is trained once.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,7 +15,7 @@ from statistics import fmean
 from fbam.experiments.grid import Outcome
 from fbam.experiments.rows import EvaluationRow, LossRow, TrainingTimingRow
 from fbam.experiments.statistics import proportion
-from fbam.training.loop import train_cell
+from fbam.training.loop import fingerprint
 
 FIXED_BATCH = "fixed batch"
 FIXED_LABELS = "fixed batch x L"
@@ -40,25 +39,11 @@ def plan(lengths: Sequence[int], batch: int, labels: int, seeds: Sequence[int]) 
     return runs
 
 
-def fingerprint(files: Sequence[Path]) -> str:
-    """16 hexadecimal digits over the bytes of the training data, so that a cell is never reused for other data."""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
 def configs(runs: Sequence[Run], recordings: Sequence[Path], tokenizer: Path, settings: dict) -> list[dict]:
-    """One configuration a run for `train`; equal runs of two families get equal configurations."""
+    """One configuration a run for `train_cell`; equal runs of two families get equal configurations."""
     data = {"recordings": [str(path) for path in recordings], "tokenizer": str(tokenizer)}
-    data["data"] = fingerprint([*recordings, tokenizer])
+    data["data"] = fingerprint(recordings, tokenizer)
     return [data | settings | {"length": run.length, "batch": run.batch, "seed": run.seed} for run in runs]
-
-
-def train(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
-    """The cell of the grid: `train_cell` on data whose fingerprint is part of the cell's name."""
-    return train_cell({key: value for key, value in config.items() if key != "data"}, folder, tick)
 
 
 def cost(config: dict) -> int:
