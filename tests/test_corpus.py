@@ -34,6 +34,7 @@ def test_each_history_is_recorded_on_each_screen(tmp_path, monkeypatch):
         recording = Recording(tmp_path / "build/recordings" / row["screen"] / f"{row['repository']}.fbam")
         assert (recording.rows, recording.cols) == (row["rows"], row["columns"])
         assert (row["commits"], row["compared"], row["mismatches"]) == (2, 2, 0) and len(recording.commits) == 2
+        assert row["replayed"] == recording.n_frames == row["frames"]
         assert report["timing"]["cpu_seconds"] > 0
 
 

@@ -39,6 +39,8 @@ def draw(function, *arguments):
         (figures.alpha_against_step, (ALPHAS, {"paper": (0.308, 720)})),
         (figures.loss_curves, (RUNS, 2)),
         (figures.flops_bars, (BARS,)),
+        (figures.loss_against_labels, ([run | {"batch": 4} for run in RUNS], 2, 1)),
+        (figures.reference_lines, ({"unigram": 4.5},)),
     ],
 )
 def test_the_same_rows_give_the_same_bytes_without_a_date(function, arguments):
@@ -59,6 +61,13 @@ def test_a_loss_curve_is_the_mean_of_the_last_steps():
     np.testing.assert_allclose(axes.lines[0].get_xydata(), [[3, 5.0], [4, (5 + 4 + 3.9) / 3]])
     with pytest.raises(ValueError, match="no mean over 5 steps in a run of 4"):
         draw(figures.loss_curves, RUNS, 5)
+
+
+def test_labels_seen_are_steps_times_batch_times_length_and_shared_runs_stand_once():
+    runs = [run | {"batch": 4} for run in RUNS[:2]]
+    axes, _ = draw(figures.loss_against_labels, [*runs, runs[0]], 10, 5)
+    assert len(axes.lines) == 2
+    assert axes.lines[1].get_xdata().tolist() == [80, 120, 160] and axes.lines[1].get_ydata()[0] == 5.5
 
 
 def test_bars_stand_in_the_order_of_the_rows_from_the_top():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import io
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from fbam import params
 
@@ -85,3 +87,10 @@ def test_an_overlay_may_only_set_what_exists(content):
     for wrong in ({"flop": {"batch": 7}}, {"flops": {"bach": 7}}, {"flops": 7}):
         with pytest.raises(params.ParamsError, match="^p: unknown"):
             params.overlay(content, wrong, "p")
+
+
+def test_the_shipped_file_survives_a_rewrite_by_dvc(root):
+    """`dvc exp run -S` loads and dumps the file; only the value it sets may change."""
+    text, written = (root / "params.yaml").read_text("utf-8"), io.StringIO()
+    YAML().dump(YAML().load(text), written)
+    assert written.getvalue() == text

@@ -172,3 +172,13 @@ def test_the_loss_at_a_step_is_the_mean_of_the_window_that_ends_there():
     for step, window in ((5, 1), (2, 3), (0, 1), (3, 0)):
         with pytest.raises(FitError, match="no mean"):
             scaling.loss_at(losses, step, window)
+
+
+def test_the_form_that_made_the_losses_explains_them_best():
+    lengths = np.array([1, 2, 4, 8, 16])
+    made = {"power law": 5 * lengths**-0.4, "linear in log L": 5 - np.log(lengths), "exponential in L": 5 * np.exp(-0.1 * lengths)}
+    for name, losses in made.items():
+        r2 = scaling.r2_of_forms(lengths, losses)
+        assert r2[name] == pytest.approx(1) and all(r2[name] > other for form, other in r2.items() if form != name)
+    with pytest.raises(FitError):
+        scaling.r2_of_forms([1, 2], [3, 2])

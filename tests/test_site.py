@@ -156,13 +156,19 @@ def test_each_page_has_one_title_and_its_own_verdicts(project):
     assert page(project, "J_flops").h1.get_text() == "Model FLOP estimation"
 
 
+PAPER_ORDER = ["Section 2", "Section 7", "Section 8.1.1", "Section 10.1", "Section 10.5", "Appendix J"]
+
+
 def test_the_front_page_counts_and_shows_every_claim(project):
     soup = page(project, "index")
     counts = {item.select_one(".verdict").get_text(): int(item.strong.get_text()) for item in soup.select(".counts li")}
     assert counts == {verdict: sum(row.verdict == verdict for row in [*CLAIMS, *TIMED]) for verdict in MEANINGS}
-    groups = [head.get_text() for head in soup.select(".ledger .group")]
-    assert [text.strip() for text in groups] == [
-        "Section 2", "Section 7", "Section 8.1.1", "Section 10.1", "Section 10.5", "Appendix J"]
+    judged, idle = ([head.get_text().strip() for head in ledger.select(".group")] for ledger in soup.select(".ledger"))
+    assert len(judged) == len(set(judged)) and len(idle) == len(set(idle)), "a section stands once in each table"
+    for ledger, wanted in zip(soup.select(".ledger"), (False, True), strict=True):
+        assert {badge.get_text() == "not run" for badge in ledger.select(".verdict")} == {wanted}
+    assert [*judged, *idle] == [head for rows in (judged, idle) for head in sorted(rows, key=PAPER_ORDER.index)]
+    assert soup.select_one(".warning") is None
     for row in [*CLAIMS, *TIMED]:
         shown = soup.find(id=f"claim-{row.id}")
         assert row.statement in shown.get_text() and row.note in shown.get_text()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,9 @@ from fbam.analysis.losses import Losses
 from fbam.analysis.scaling import FitError
 from fbam.experiments.grid import Outcome
 from fbam.training import study
+from fbam.training.loop import CellConfig
+from fbam.training.windows import WindowError
+from typist import record, tokenizer
 
 
 def outcomes_of(runs: list[study.Run], steps: int) -> list[Outcome]:
@@ -25,6 +31,36 @@ def test_two_families_share_the_run_they_have_in_common(tmp_path):
     (tmp_path / "a").write_text("a")
     configs = study.configs(runs, [tmp_path / "a"], tmp_path / "a", {"steps": 5})
     assert len({str(config) for config in configs}) == len(configs) - 2, "L = 4, batch 8 is one cell a seed"
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory) -> dict:
+    folder = tmp_path_factory.mktemp("study")
+    path = record(folder / "1.fbam", 1)
+    tokenizer(folder / "tokenizer.json", [path])
+    return study.configs([study.Run("fixed batch", 2, 4, 0)], [path], folder / "tokenizer.json", {
+        "steps": 1, "width": 8, "heads": 1, "poolings": 0, "head_blocks": 0, "layers": 1, "codes": 128, "muon_lr": 0.1,
+        "adamw_lr": 0.1, "adamw_betas": [0.9, 0.95], "weight_decay": 0.0, "held_out": 0.3, "eval_windows": 1, "eval_length": 2,
+        "checkpoint_every": 1})[0]
+
+
+def test_references_are_those_of_a_loop(cell):
+    train, _ = CellConfig.parse(cell).windows()
+    tokens = [int(token) for part in train._parts for token in part.token]
+    single, pairs, first = Counter(tokens), Counter(zip(tokens, tokens[1:])), Counter(tokens[:-1])
+    unigram = -sum(n * math.log(n / len(tokens)) for n in single.values()) / len(tokens)
+    bigram = -sum(n * math.log(n / first[a]) for (a, _), n in pairs.items()) / (len(tokens) - 1)
+    found = study.training_references(cell)
+    assert found["train_unigram"] == pytest.approx(unigram) and found["train_bigram"] == pytest.approx(bigram)
+    assert bigram < unigram
+
+
+def test_data_too_short_are_refused_before_training_with_the_keys_to_change(cell):
+    study.check_held_out([cell])
+    with pytest.raises(WindowError, match="held-out part has .* lower training.eval_length or raise training.held_out"):
+        study.check_held_out([cell | {"eval_length": 10**6}])
+    with pytest.raises(WindowError, match="training part has .* shorten training.lengths"):
+        study.check_held_out([cell, cell | {"length": 10**6}])
 
 
 @given(every=st.sampled_from([1, 2, 5]), rows=st.integers(2, 8))

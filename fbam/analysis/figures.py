@@ -130,6 +130,37 @@ def loss_curves(axes: Axes, rows: Rows, window: int, every: int = 1) -> None:
     axes.legend()
 
 
+def loss_against_labels(axes: Axes, rows: Rows, window: int, every: int) -> None:
+    """Training loss against the labels seen so far, one line a run, darker for longer sequences, dashed by batch x L.
+
+    rows: `length`, `batch` and `losses`, a loss every `every` steps; each point is the mean of `window` steps.
+    """
+    runs = sorted(rows, key=lambda row: (row["length"], row["batch"]))
+    distinct = sorted({row["length"] for row in runs})
+    shades = dict(zip(distinct, mpl.colormaps["viridis_r"](np.linspace(0.15, 1, len(distinct))), strict=True))
+    seen = set()
+    for row in runs:
+        if (row["length"], row["batch"]) in seen:  # a run that two families share
+            continue
+        seen.add((row["length"], row["batch"]))
+        means = _running_mean(row["losses"], window // every)
+        labels = (window + every * np.arange(len(means))) * row["length"] * row["batch"]
+        dash = DASHES[len([key for key in seen if key[0] == row["length"]]) - 1]
+        axes.plot(labels, means, dash, color=shades[row["length"]], label=f"L = {row['length']}, batch {row['batch']}")
+    axes.set_xscale("log")
+    axes.set_xlabel("labels seen")
+    axes.set_ylabel("loss, nats an action")
+    axes.legend(fontsize="small", ncols=2)
+
+
+def reference_lines(axes: Axes, losses: Mapping[str, float]) -> None:
+    """A dotted horizontal line for each predictor that sees no frame, its name written on it."""
+    for name, loss in losses.items():
+        axes.axhline(loss, color="#666666", linewidth=1, linestyle=":")
+        axes.annotate(name, (0.01, loss), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points",
+                      fontsize="small", color="#444444")
+
+
 def flops_bars(axes: Axes, rows: Rows) -> None:
     """A horizontal bar a component, in logarithms, the first row on top and the number written beside each bar.
 

@@ -19,12 +19,14 @@ class Losses:
 
     def __init__(self, rows: Iterable[Mapping]):
         collected: dict[str, dict[tuple[int, int], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+        self._batch: dict[tuple[str, int], int] = {}
         tasks = set()
         for row in rows:
             run = collected[row["control"]][row["L"], row["seed"]]
             if row["step"] in run:
                 raise FitError(f"two losses at step {row['step']} of L = {row['L']}, seed {row['seed']}, {row['control']}")
             run[row["step"]] = row["loss"]
+            self._batch[row["control"], row["L"]] = row["batch"]
             tasks.add(row["task"])
         if len(tasks) != 1:
             raise FitError(f"the losses of exactly one task are needed, got those of {sorted(tasks) or 'none'}")
@@ -65,8 +67,9 @@ class Losses:
         return lengths, np.array([[self._loss(runs[length, seed], step, window) for seed in seeds] for length in lengths])
 
     def curves(self, family: str) -> list[dict]:
-        """One {length, losses} a run, for drawing; a loss every `every` steps."""
-        return [{"length": length, "losses": losses} for (length, _), losses in self._runs[family].items()]
+        """One {length, batch, losses} a run, for drawing; a loss every `every` steps."""
+        return [{"length": length, "batch": self._batch[family, length], "losses": losses}
+                for (length, _), losses in self._runs[family].items()]
 
     def points(self, family: str, step: int, window: int) -> list[dict]:
         """One {length, loss} a run at `step`, for drawing."""

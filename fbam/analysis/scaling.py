@@ -126,6 +126,23 @@ def fit_power_law(lengths: Sequence[float], losses: ArrayLike, *, resamples: int
     return PowerLaw(float(np.exp(line.intercept)), alpha, float(line.rvalue**2), n, seeds, low, high, method)
 
 
+def r2_of_forms(lengths: Sequence[float], losses: ArrayLike) -> dict[str, float]:
+    """Share of the variance of the mean loss that each of three curves with two constants explains.
+
+    lengths and losses as in `fit_power_law`. The forms: power law A L^-a, linear in log L, exponential A exp(-a L).
+    """
+    x, y = _logarithms(lengths, losses)  # (n,), (n, seeds)
+    mean = np.exp(y).mean(axis=1)  # (n,)
+    log_mean = np.log(mean)
+    predictions = {
+        "power law": np.exp(np.polyval(np.polyfit(x, log_mean, 1), x)),
+        "linear in log L": np.polyval(np.polyfit(x, mean, 1), x),
+        "exponential in L": np.exp(np.polyval(np.polyfit(np.exp(x), log_mean, 1), np.exp(x))),
+    }
+    total = np.sum((mean - mean.mean()) ** 2)
+    return {name: float(1 - np.sum((mean - predicted) ** 2) / total) for name, predicted in predictions.items()}
+
+
 def fit_saturation(steps: Sequence[float], alphas: Sequence[float]) -> Saturation:
     """Fit equation 9 to the exponents measured at three or more steps.
 

@@ -20,6 +20,7 @@ class CorpusRow(Row):
     frames: int
     compared: int  # files held against git, summed over the commits
     mismatches: int
+    replayed: int  # stored frames decoded and found equal to the screen that the keys make again
     exclusions: dict[str, dict[str, int]]  # reason -> count and bytes of what was left out
     pasted_share: float  # of the characters typed and pasted
     source_bytes: int

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fbam.recording.format import Recording
 from fbam.sessions.compile import Limits, compile_history
 from fbam.sessions.history import HistoryError, open_history
+from fbam.sessions.verify import replay
 
 
 def located(source: str, root: Path) -> str:
@@ -31,7 +33,8 @@ def compile_corpus(
     """Compile each {source, revision} once for each named screen {rows, columns, block_frames}.
 
     The recordings are `root`/build/recordings/<screen>/<name>.fbam. Returns one {"row": report, "timing": processor and
-    wall seconds} a recording. `progress` makes a progress bar from a label and a total of commits. Raises HistoryError for
+    wall seconds of compiling} a recording; `replayed` counts its frames, each decoded and compared with the screen that the
+    keys make again. `progress` makes a progress bar from a label and a total of commits. Raises HistoryError for
     a source that cannot be used and for two sources of one name.
     """
     histories = [open_history(located(repository["source"], root), repository["revision"], root / "build" / "clones")
@@ -43,11 +46,13 @@ def compile_corpus(
     for history in histories:
         for screen, size in screens.items():
             wall, cpu = time.perf_counter(), time.process_time()
+            path = root / "build" / "recordings" / screen / f"{history.name}.fbam"
             report = compile_history(
-                history, root / "build" / "recordings" / screen / f"{history.name}.fbam", rows=size["rows"], cols=size["columns"],
+                history, path, rows=size["rows"], cols=size["columns"],
                 block_frames=size["block_frames"], limits=limits, commit_limit=commit_limit,
                 on_progress=progress(f"{history.name}, {screen}", 1),
             )
             timing = {"cpu_seconds": time.process_time() - cpu, "wall_seconds": time.perf_counter() - wall}
-            reports.append({"row": {"screen": screen, **size, **report}, "timing": timing})
+            replayed = replay(Recording(path))
+            reports.append({"row": {"screen": screen, **size, **report, "replayed": replayed}, "timing": timing})
     return reports

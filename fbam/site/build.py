@@ -13,14 +13,14 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fbam.analysis.claims import Source, Verdict
+from fbam.analysis.claims import Judged, Source, Verdict
 from fbam.site.body import render
 from fbam.site.sources import SiteError, read_claims, read_pages, section_head, section_label
 
 SITE = Path("build/site")
 MEANINGS: dict[Verdict, str] = {
     "holds": "our number passes the test, at the paper’s scale or where scale plays no part",
-    "holds in shape": "the trend or the order is there, at our scale",
+    "holds in shape": "the trend or the order is there, at our scale; or the paper’s own numbers agree with each other",
     "differs": "it is not; the note says why, as far as we know",
     "argued": "a proof or a definition, with a demonstration beside it",
     "not run": "nothing measures it yet; the note says what it needs",
@@ -71,6 +71,10 @@ def _environment() -> Environment:
     return environment
 
 
+def _by_section(claims: list[Judged]) -> list[tuple[str, list[Judged]]]:
+    return [(section, list(rows)) for section, rows in groupby(claims, key=lambda claim: section_head(claim.section))]
+
+
 def pages_of_site(root: Path) -> dict[str, str]:
     """File name -> content of the whole site. Raises SiteError for a missing or wrong input."""
     pages = read_pages(root)
@@ -78,7 +82,8 @@ def pages_of_site(root: Path) -> dict[str, str]:
     environment = _environment()
     index = environment.get_template("index.html").render(
         pages=pages, current=None, titles={page.stem: page.title for page in pages},
-        sections=[(section, list(rows)) for section, rows in groupby(claims, key=lambda claim: section_head(claim.section))],
+        ledgers=[(title, _by_section([claim for claim in claims if (claim.verdict == "not run") == idle]))
+                 for title, idle in (("Claims with a verdict", False), ("Claims not run yet", True))],
         counts=Counter(claim.verdict for claim in claims), meanings=MEANINGS,
         provenance={name: provenance[name] for name in PROVENANCE if name in provenance},
         versions={name: provenance[name] for name in provenance if name not in PROVENANCE})

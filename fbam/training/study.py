@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
 from fbam.experiments.grid import Outcome
 from fbam.experiments.rows import EvaluationRow, LossRow, TrainingTimingRow
 from fbam.experiments.statistics import proportion
-from fbam.training.loop import fingerprint
+from fbam.training.loop import CellConfig, fingerprint
+from fbam.training.windows import WindowError
 
 FIXED_BATCH = "fixed batch"
 FIXED_LABELS = "fixed batch x L"
@@ -44,6 +47,30 @@ def configs(runs: Sequence[Run], recordings: Sequence[Path], tokenizer: Path, se
     data = {"recordings": [str(path) for path in recordings], "tokenizer": str(tokenizer)}
     data["data"] = fingerprint(recordings, tokenizer)
     return [data | settings | {"length": run.length, "batch": run.batch, "seed": run.seed} for run in runs]
+
+
+def check_held_out(configs: Sequence[dict]) -> None:
+    """Raise WindowError before anything is trained when the data are too short for the windows asked for."""
+    train, held_out = CellConfig.parse(configs[0]).windows()
+    longest = max(config["length"] for config in configs)
+    for part, tokens, needed, remedy in [
+        ("training", train.tokens, longest, "shorten training.lengths"),
+        ("held-out", held_out.tokens, configs[0]["eval_length"], "lower training.eval_length or raise training.held_out"),
+    ]:
+        if tokens < needed:
+            raise WindowError(f"the {part} part has {tokens} tokens and a window needs {needed}: {remedy}, or compile more commits")
+
+
+def training_references(config: dict) -> dict[str, float]:
+    """Cross entropy on the training part, in nats a token, of its own token frequencies and frequencies of pairs."""
+    counts = CellConfig.parse(config).windows()[0].counts()
+    single = counts.single[counts.single > 0]
+    pair = counts.pair.tocoo()
+    after = counts.pair.sum(axis=1)[pair.coords[0]]
+    return {
+        "train_unigram": float(-(single * np.log(single / single.sum())).sum() / single.sum()),
+        "train_bigram": float(-(pair.data * np.log(pair.data / after)).sum() / pair.data.sum()),
+    }
 
 
 def cost(config: dict) -> int:
