@@ -22,7 +22,7 @@ from site_example import CLAIMS, NOTEBOOKS, PROVENANCE, TIMED, claim, executed_p
 
 from fbam.analysis.claims import Source, Verdict
 from fbam.site.body import _align_numbers
-from fbam.site.build import MEANINGS, SOURCES, build_site, outside, show
+from fbam.site.build import MEANINGS, SOURCES, WORDS, build_site, outside, show
 from fbam.site.formulas import SCALE, UNITS, FormulaError, formula_svg
 from fbam.site.sources import SiteError, section_key, section_label
 
@@ -179,6 +179,7 @@ def test_the_front_page_counts_and_shows_every_claim(project):
         places = [place.get_text() for place in shown.select(".where") if not place.find("a")]
         assert places == [row.section] * (row.section == "2, App. A")
         assert [link["href"] for link in shown.find_all("a")] == [f"{row.notebook}.html#claim-{row.id}"] * bool(row.notebook)
+    assert [term.get_text() for term in soup.select(".words dt")] == list(WORDS)
     for value in PROVENANCE.values():
         assert value in soup.select_one(".provenance").get_text()
 

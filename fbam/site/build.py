@@ -25,6 +25,19 @@ MEANINGS: dict[Verdict, str] = {
     "argued": "a proof or a definition, with a demonstration beside it",
     "not run": "nothing measures it yet; the note says what it needs",
 }
+WORDS = {
+    "frame": "the terminal screen at one moment, rows x columns of characters with colours",
+    "action": "one key or one terminal control sequence; an action token may join several keys",
+    "length L": "frames in a row that a model is trained on at once; batch x L is the number of labels an update",
+    "nats": "the unit of a loss in natural logarithms; guessing among V actions costs ln V",
+    "first-parent line": "the commits of the main branch, a merge counting as one step",
+    "true depth": "the longest chain of operations that must wait for one another",
+    "recurrence-complete": "able to compute any update of a state from the state before, associative or not",
+    "criticality": "the length from which a model of fixed depth can no longer follow the state",
+    "jumps task (FRJT)": "programs of forward jumps; the model says in which of two states the program halts",
+    "U3, U1, U0": "diffs with three, one or no lines of context",
+    "TC0, AC0": "what circuits of constant depth can compute, with and without threshold gates",
+}
 SOURCES: dict[Source, str] = {"paper": "", "secondary": "press summary", "inferred": "our reading"}
 SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 PROVENANCE = ("profile", "scale", "processor", "commit", "source")  # shown one by one; the rest are versions
@@ -81,7 +94,7 @@ def pages_of_site(root: Path) -> dict[str, str]:
     claims, provenance = read_claims(root, {page.stem for page in pages})
     environment = _environment()
     index = environment.get_template("index.html").render(
-        pages=pages, current=None, titles={page.stem: page.title for page in pages},
+        pages=pages, current=None, words=WORDS, titles={page.stem: page.title for page in pages},
         ledgers=[(title, _by_section([claim for claim in claims if (claim.verdict == "not run") == idle]))
                  for title, idle in (("Claims with a verdict", False), ("Claims not run yet", True))],
         counts=Counter(claim.verdict for claim in claims), meanings=MEANINGS,
