@@ -39,7 +39,7 @@ def draw(function, *arguments):
         (figures.alpha_against_step, (ALPHAS, {"paper": (0.308, 720)})),
         (figures.loss_curves, (RUNS, 2)),
         (figures.flops_bars, (BARS,)),
-        (figures.loss_against_labels, ([run | {"batch": 4} for run in RUNS], 2, 1)),
+        (figures.loss_against_labels, ([run | {"batch": 4, "seed": 0} for run in RUNS], 2, 1)),
         (figures.reference_lines, ({"unigram": 4.5},)),
     ],
 )
@@ -64,10 +64,20 @@ def test_a_loss_curve_is_the_mean_of_the_last_steps():
 
 
 def test_labels_seen_are_steps_times_batch_times_length_and_shared_runs_stand_once():
-    runs = [run | {"batch": 4} for run in RUNS[:2]]
+    runs = [run | {"batch": 4, "seed": 0} for run in RUNS[:2]]
     axes, _ = draw(figures.loss_against_labels, [*runs, runs[0]], 10, 5)
     assert len(axes.lines) == 2
     assert axes.lines[1].get_xdata().tolist() == [80, 120, 160] and axes.lines[1].get_ydata()[0] == 5.5
+
+
+def test_every_seed_is_drawn_and_named_once():
+    runs = [run | {"batch": batch, "seed": seed} for run in RUNS[:2] for batch in (4, 8) for seed in (1, 2, 3)]
+    axes, _ = draw(figures.loss_against_labels, runs, 1, 1)
+    assert len(axes.lines) == len(runs)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "L = 1, batch 4", "L = 1, batch 8", "L = 2, batch 4", "L = 2, batch 8"]
+    assert {(line.get_linestyle(), tuple(line.get_color())) for line in axes.lines} == {
+        (dash, tuple(colour)) for dash in figures.DASHES[:2] for colour in figures._shades([1, 2]).values()}
 
 
 def test_bars_stand_in_the_order_of_the_rows_from_the_top():

@@ -149,6 +149,7 @@ def test_every_page_opens_in_a_browser_with_its_figures_and_formulas(runs, visit
         tab = visit(page.as_uri())
         assert all(url.startswith(("file://", "data:")) for url in tab.requested) and tab.complaints == []
         assert tab.locator("h1").is_visible()
+        assert tab.locator(".warning").count() == (page.stem == "index"), "the front page of a smoke run warns of itself"
         assert tab.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         for selector in seen:
             boxes = tab.evaluate("selector => [...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().width)", selector)

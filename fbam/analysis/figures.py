@@ -131,22 +131,19 @@ def loss_curves(axes: Axes, rows: Rows, window: int, every: int = 1) -> None:
 
 
 def loss_against_labels(axes: Axes, rows: Rows, window: int, every: int) -> None:
-    """Training loss against the labels seen so far, one line a run, darker for longer sequences, dashed by batch x L.
+    """Training loss against the labels seen so far, one line a run, darker for longer sequences, a dash for each batch.
 
-    rows: `length`, `batch` and `losses`, a loss every `every` steps; each point is the mean of `window` steps.
+    rows: `length`, `batch`, `seed` and `losses`, a loss every `every` steps; each point is the mean of `window` steps.
     """
-    runs = sorted(rows, key=lambda row: (row["length"], row["batch"]))
-    distinct = sorted({row["length"] for row in runs})
-    shades = dict(zip(distinct, mpl.colormaps["viridis_r"](np.linspace(0.15, 1, len(distinct))), strict=True))
-    seen = set()
-    for row in runs:
-        if (row["length"], row["batch"]) in seen:  # a run that two families share
-            continue
-        seen.add((row["length"], row["batch"]))
-        means = _running_mean(row["losses"], window // every)
-        labels = (window + every * np.arange(len(means))) * row["length"] * row["batch"]
-        dash = DASHES[len([key for key in seen if key[0] == row["length"]]) - 1]
-        axes.plot(labels, means, dash, color=shades[row["length"]], label=f"L = {row['length']}, batch {row['batch']}")
+    runs = {(row["length"], row["batch"], row["seed"]): row["losses"] for row in rows}  # one that two families share counts once
+    shades = _shades(length for length, _, _ in runs)
+    batches = {length: sorted({batch for other, batch, _ in runs if other == length}) for length in shades}
+    for (length, batch, seed), losses in sorted(runs.items()):
+        means = _running_mean(losses, window // every)
+        labels = (window + every * np.arange(len(means))) * length * batch
+        dash = DASHES[batches[length].index(batch) % len(DASHES)]
+        first = seed == min(other for *run, other in runs if run == [length, batch])
+        axes.plot(labels, means, dash, color=shades[length], label=f"L = {length}, batch {batch}" if first else None)
     axes.set_xscale("log")
     axes.set_xlabel("labels seen")
     axes.set_ylabel("loss, nats an action")
@@ -191,6 +188,12 @@ def _length_axis(axes: Axes, lengths: Sequence[float] | NDArray[np.float64]) -> 
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("trained sequence length L, frames")
+
+
+def _shades(lengths: Iterable[int]) -> dict[int, NDArray[np.float64]]:
+    """A colour for each different length, in rising order, darker for longer."""
+    distinct = sorted(set(lengths))
+    return dict(zip(distinct, mpl.colormaps["viridis_r"](np.linspace(0.15, 1, len(distinct))), strict=True))
 
 
 def _running_mean(losses: ArrayLike, window: int) -> NDArray[np.float64]:

@@ -67,9 +67,9 @@ class Losses:
         return lengths, np.array([[self._loss(runs[length, seed], step, window) for seed in seeds] for length in lengths])
 
     def curves(self, family: str) -> list[dict]:
-        """One {length, batch, losses} a run, for drawing; a loss every `every` steps."""
-        return [{"length": length, "batch": self._batch[family, length], "losses": losses}
-                for (length, _), losses in self._runs[family].items()]
+        """One {length, batch, seed, losses} a run, for drawing; a loss every `every` steps."""
+        return [{"length": length, "batch": self._batch[family, length], "seed": seed, "losses": losses}
+                for (length, seed), losses in self._runs[family].items()]
 
     def points(self, family: str, step: int, window: int) -> list[dict]:
         """One {length, loss} a run at `step`, for drawing."""
