@@ -31,7 +31,7 @@ written = Path("build/out.txt").write_text(str(batch))
 STAGE = """
 stages:
   flops:
-    cmd: python -m fbam.notebook notebooks/toy.ipynb
+    cmd: exec python -m fbam.notebook notebooks/toy.ipynb
     deps: [notebooks/toy.ipynb]
     params: [flops]
     outs: [build/notebooks/toy.ipynb, build/out.txt]
@@ -154,7 +154,9 @@ def _alive(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the parent-death signal exists on Linux only")
-def test_kill_of_dvc_ends_runner_and_kernel(project):
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])  # dash stays alive beside its last command, bash does not
+def test_kill_of_dvc_ends_runner_and_kernel(project, shell, monkeypatch):
+    monkeypatch.setenv("SHELL", shell)
     started = project.folder / "started"
     project.notebook(body=f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
     process = project.start()

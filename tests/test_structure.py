@@ -82,7 +82,7 @@ def covered(name: str, deps: list[str]) -> bool:
 def test_deps_name_every_module_a_notebook_loads(name):
     stage = NOTEBOOK_STAGES[name]
     notebook = stage["cmd"].split()[-1]
-    assert stage["cmd"] == f"python -m fbam.notebook {notebook}" and notebook in stage["deps"]
+    assert stage["cmd"] == f"exec python -m fbam.notebook {notebook}" and notebook in stage["deps"]
     assert f"build/notebooks/{Path(notebook).name}" in stage["outs"]
     loaded = relative(transitive_imports(ROOT / notebook, ROOT))
     missing = sorted(file for file in loaded if not covered(file, stage["deps"]))
