@@ -90,6 +90,9 @@ class Training(Section):
     eval_windows: Count
     eval_length: Count
     checkpoint_every: Count
+    frame_chunk: Natural
+    state_every: Count
+    micro_batch: Natural
     report_every: Count
 
     @model_validator(mode="after")
@@ -102,6 +105,29 @@ class Training(Section):
         uneven = [length for length in self.lengths if self.labels % length]
         if uneven:
             raise ValueError(f"labels {self.labels} must be a multiple of every length (or 0), but {uneven} do not divide it")
+        return self
+
+
+class Memory(Section):
+    """Section 10.3: the memory and time of one backward pass."""
+
+    streaming_lengths: Annotated[list[Count], Field(min_length=2)]
+    checkpointed_lengths: Annotated[list[Count], Field(min_length=1)]
+    plain_lengths: Annotated[list[Count], Field(min_length=1)]
+    batch: Count
+    width: Count
+    poolings: Natural
+    head_blocks: Natural
+    layers: Count
+    codes: Annotated[int, Field(ge=2)]
+    frame_chunk: Count
+    state_every: Count
+    passes: Count
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Memory:
+        if not set(self.plain_lengths) & set(self.streaming_lengths):
+            raise ValueError("plain_lengths and streaming_lengths must share a length, at which their times are compared")
         return self
 
 
@@ -133,6 +159,7 @@ class Params(Section):
     corpus: Corpus
     tokenizer: Tokenizer
     data: Data
+    memory: Memory
     training: Training
     scaling: Scaling
     flops: Flops
@@ -148,9 +175,10 @@ class Params(Section):
             raise ValueError(f"training.report_every {every} must divide training.steps, every one of scaling.steps and the "
                              f"window of {window:g} steps, but not {uneven[0]:g}")
         screen = self.corpus.training
-        if screen.rows * screen.columns % 2**self.training.poolings:
-            raise ValueError(f"training.poolings {self.training.poolings} cannot halve a frame of "
-                             f"{screen.rows} x {screen.columns} cells that often (corpus.training)")
+        for name, poolings in [("training", self.training.poolings), ("memory", self.memory.poolings)]:
+            if screen.rows * screen.columns % 2**poolings:
+                raise ValueError(f"{name}.poolings {poolings} cannot halve a frame of "
+                                 f"{screen.rows} x {screen.columns} cells that often (corpus.training)")
         return self
 
 

@@ -20,9 +20,10 @@ from fbam.experiments.files import read_json, read_yaml
 
 # For one parameter of each section: the stages whose result can change with it.
 AFFECTED = {
-    "corpus": {"corpus", "tokenizer", "data", "training", "scaling", "claims", "site"},
-    "tokenizer": {"tokenizer", "data", "training", "scaling", "claims", "site"},
+    "corpus": {"corpus", "tokenizer", "data", "memory", "training", "scaling", "claims", "site"},
+    "tokenizer": {"tokenizer", "data", "memory", "training", "scaling", "claims", "site"},
     "data": {"data", "site"},
+    "memory": {"memory", "claims", "site"},
     "training": {"training", "scaling", "claims", "site"},
     "scaling": {"scaling", "claims", "site"},
     "flops": {"flops", "claims", "site"},

@@ -41,7 +41,8 @@ def cell(tmp_path_factory) -> dict:
     return study.configs([study.Run("fixed batch", 2, 4, 0)], [path], folder / "tokenizer.json", {
         "steps": 1, "width": 8, "heads": 1, "poolings": 0, "head_blocks": 0, "layers": 1, "codes": 128, "muon_lr": 0.1,
         "adamw_lr": 0.1, "adamw_betas": [0.9, 0.95], "weight_decay": 0.0, "held_out": 0.3, "eval_windows": 1, "eval_length": 2,
-        "checkpoint_every": 1})[0]
+        "checkpoint_every": 1,
+        "frame_chunk": 0, "state_every": 1, "micro_batch": 0})[0]
 
 
 def test_references_are_those_of_a_loop(cell):

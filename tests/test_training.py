@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from fbam.training import checkpoint
 from fbam.training.checkpoint import CheckpointError
 from fbam.training.evaluation import bigram_loss, unigram_loss
-from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, deterministic, fingerprint, train_cell, train_step
+from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, deterministic, fingerprint, plain_backward, train_cell, train_step
 from fbam.training.optim import optimisers, split_parameters
 from typist import record, tokenizer
 
@@ -66,6 +66,9 @@ def config(tmp_path_factory) -> dict:
         "eval_windows": 7,
         "eval_length": 6,
         "checkpoint_every": 4,
+        "frame_chunk": 0,
+        "state_every": 2,
+        "micro_batch": 0,
     }
 
 
@@ -103,15 +106,23 @@ def test_defaults_of_the_optimisers_are_the_papers():
 def test_loss_and_gradient_are_divided_by_all_actions_of_the_batch(config):
     train, _ = CellConfig.parse(config).windows()
     model, both = CellConfig.parse(config).build(train)
-    batch = train.sample(np.random.default_rng(0), 4, 3)
-    total = 0.0
+    lazy = train.draw(np.random.default_rng(0), 4, 3)
+    batch, total = lazy.whole(), 0.0
     for b in range(4):
         logits = model(*(channel[b : b + 1] for channel in batch.frames))
         total = total - sum(F.log_softmax(logits[0, t], -1)[batch.target[b, t]] for t in range(3))
     slow = torch.autograd.grad(total / 12, list(model.parameters()), allow_unused=True)
-    assert train_step(model, both, batch) == pytest.approx((total / 12).item(), rel=1e-5)
+    assert train_step(model, both, lambda: plain_backward(model, lazy)) == pytest.approx((total / 12).item(), rel=1e-5)
     for parameter, expected in zip(model.parameters(), slow):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_streaming_in_parts_trains_like_plain_autograd(config, whole, tmp_path):
+    changes = {"frame_chunk": 1, "state_every": 2, "micro_batch": 3}
+    result, _ = train_cell(config | changes, tmp_path, lambda share: None)
+    plain = json.loads(whole)
+    np.testing.assert_allclose(result["losses"][:10], plain["losses"][:10], rtol=1e-4)
+    assert result["losses"] != plain["losses"]  # other rounding, so it was another way to the same gradients
 
 
 def test_initial_weights_do_not_depend_on_the_length(config):

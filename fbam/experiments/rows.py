@@ -118,3 +118,24 @@ class FlopsRow(Row):
 
     component: str
     flops: float
+
+
+class PassRow(Row):
+    """The loss of one backward pass, in nats; the ways to the gradients must agree in it."""
+
+    way: str
+    L: int
+    batch: int
+    loss: float
+
+
+class MemoryRow(Row):
+    """What one backward pass needs: the highest resident set above the one before it, and processor seconds a pass."""
+
+    way: str
+    L: int
+    batch: int
+    peak_bytes: int
+    kept_bytes: int  # of these, the L x B x D numbers that the host keeps by design; 0 where the way does not declare them
+    cpu_seconds: float
+    repeats: int  # passes that the time is the median of

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from fbam.models.frame_head import MLP, FrameHead
-from fbam.sequence.lstm import LSTM
+from fbam.sequence.lstm import LSTM, State
 
 EMBEDDING_DEVIATION = 0.1
 """Standard deviation of the embeddings before training."""
@@ -72,10 +72,11 @@ class Layer(nn.Module):
         self.mlp_norm = nn.RMSNorm(width)
         self.mlp = MLP(width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (B, L, D) to (B, L, D); position t reads positions up to t."""
-        x = x + self.lstm(self.lstm_norm(x))[0]
-        return x + self.mlp(self.mlp_norm(x))
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Map (B, L, D) to (B, L, D) and the state of the LSTM after it; position t reads positions up to t."""
+        y, state = self.lstm(self.lstm_norm(x), state)
+        x = x + y
+        return x + self.mlp(self.mlp_norm(x)), state
 
 
 class ActionModel(nn.Module):
@@ -112,12 +113,31 @@ class ActionModel(nn.Module):
         :param style: style bits, (B, L, N_f) int64
         :returns: logits, (B, L, V)
         """
+        x, _ = self.advance(self.encode(code, fg, bg, style), self.initial_state(code.shape[0]))
+        return self.output(x)
+
+    def encode(self, code: Tensor, fg: Tensor, bg: Tensor, style: Tensor) -> Tensor:
+        """Turn each frame into its vector e_t: four (B, L, N_f) int64 to (B, L, D)."""
         batch, length, _ = code.shape
         frames = self.head(*(channel.flatten(0, 1) for channel in (code, fg, bg, style)))  # (B L, D)
-        x = frames.view(batch, length, self.config.width)  # (B, L, D)
-        for layer in self.layers:
-            x = layer(x)
-        return self.output(self.norm(x))
+        return frames.view(batch, length, self.config.width)
+
+    def initial_state(self, batch: int) -> list[State]:
+        """Return the zero state of the main model, h and c of (B, D) each for every layer."""
+        return [layer.lstm.initial_state(batch) for layer in self.layers]
+
+    def advance(self, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]]:
+        """Run the main model over some of the positions, going on from earlier ones.
+
+        :param x: vectors of the frames, (B, k, D)
+        :param states: h and c of each layer before them, (B, D) each
+        :returns: what the output layer reads, (B, k, D), and the states after the last position
+        """
+        after = []
+        for layer, state in zip(self.layers, states, strict=True):
+            x, state = layer(x, state)
+            after.append(state)
+        return self.norm(x), after
 
 
 @torch.no_grad()

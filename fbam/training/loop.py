@@ -5,7 +5,8 @@ supervised actions of the batch:
 
 $$\mathrm{loss} = -\frac{1}{B L} \sum_{b=1}^{B} \sum_{t=1}^{L} \ln p(a_{b,t} \mid x_{b,1}, \dots, x_{b,t})$$
 
-Gradients come from plain backpropagation through all L positions. The result is a function of configuration and
+Gradients come from backpropagation through all L positions, plain where it fits into memory, else streaming, which gives
+the same gradients up to rounding. The result is a function of configuration and
 recordings: the windows of step s are drawn from a generator seeded by (seed, s), initial weights from the seed, the
 arithmetic runs on one thread with deterministic kernels, and the held-out windows depend on neither seed nor L.
 """
@@ -34,7 +35,8 @@ from fbam.recording.tokens import ActionTokenizer
 from fbam.training.checkpoint import History, load_checkpoint, save_checkpoint
 from fbam.training.evaluation import score, summary
 from fbam.training.optim import optimisers
-from fbam.training.windows import Batch, Windows
+from fbam.training.streaming import streaming_backward
+from fbam.training.windows import LazyBatch, Windows
 
 
 class TrainingError(ValueError):
@@ -71,6 +73,9 @@ class CellConfig(BaseModel):
     eval_windows: int = Field(ge=1)
     eval_length: int = Field(ge=1)
     checkpoint_every: int = Field(ge=1)
+    frame_chunk: int = Field(ge=0)  # frames of a window that the head recomputes at a time; 0 = plain autograd
+    state_every: int = Field(ge=1)  # positions between two kept states of the main model
+    micro_batch: int = Field(ge=0)  # windows worked on at a time by streaming; 0 = all
 
     @classmethod
     def parse(cls, config: dict) -> CellConfig:
@@ -129,23 +134,43 @@ def deterministic() -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = filled
 
 
-def train_step(model: ActionModel, optimisers: Sequence[Optimizer], batch: Batch) -> float:
-    """Take one step of all optimisers and return the loss before it, in nats; a non-finite loss changes nothing."""
-    logits = model(*batch.frames)  # (B, L, V)
-    loss = F.cross_entropy(logits.flatten(0, 1), batch.target.flatten())
-    if torch.isfinite(loss):
-        for optimiser in optimisers:
-            optimiser.zero_grad()
-        loss.backward()
-        for optimiser in optimisers:
-            optimiser.step()
+def plain_backward(model: ActionModel, batch: LazyBatch) -> float:
+    """Add the gradients of the mean cross entropy by plain autograd and return it, in nats."""
+    whole = batch.whole()
+    loss = F.cross_entropy(model(*whole.frames).flatten(0, 1), whole.target.flatten())
+    loss.backward()
     return loss.item()
 
 
-def _stop_on(loss: float, step: int, batch: Batch, folder: Path) -> None:
+def backward(model: ActionModel, batch: LazyBatch, cell: CellConfig) -> float:
+    """Add the gradients in the way that the configuration names and return the mean cross entropy, in nats."""
+    if cell.frame_chunk == 0:
+        return plain_backward(model, batch)
+    size = batch.target.shape[0]
+    every = cell.micro_batch or size
+    parts = [batch.narrow(i, min(i + every, size)) for i in range(0, size, every)]
+    chunks = {"frame_chunk": cell.frame_chunk, "state_every": cell.state_every}
+    return sum(streaming_backward(model, part, **chunks, share=part.target.shape[0] / size) for part in parts)
+
+
+def train_step(model: ActionModel, optimisers: Sequence[Optimizer], gradients: Callable[[], float]) -> float:
+    """Take one step of all optimisers and return the loss before it, in nats; a non-finite loss changes no weight.
+
+    :param gradients: adds the gradients of the loss to those of the model and returns the loss
+    """
+    for optimiser in optimisers:
+        optimiser.zero_grad()
+    loss = gradients()
+    if math.isfinite(loss):
+        for optimiser in optimisers:
+            optimiser.step()
+    return loss
+
+
+def _stop_on(loss: float, step: int, batch: LazyBatch, folder: Path) -> None:
     """Keep the batch of a loss that is not finite and raise NonFiniteLossError."""
     path = folder / f"nonfinite-step-{step}.safetensors"
-    write_bytes(path, save({name: tensor for name, tensor in vars(batch).items()}))
+    write_bytes(path, save({name: tensor for name, tensor in vars(batch.whole()).items()}))
     raise NonFiniteLossError(
         f"loss is {loss} at step {step}; its batch is kept in {path}; lower the learning rates or look at the batch"
     )
@@ -191,8 +216,8 @@ def _advance(
 ) -> None:
     """Take the next step and append it to the history."""
     started, step = time.process_time(), history.step
-    batch = windows.sample(np.random.default_rng([cell.seed, step]), cell.batch, cell.length)
-    loss = train_step(model, both, batch)
+    batch = windows.draw(np.random.default_rng([cell.seed, step]), cell.batch, cell.length)
+    loss = train_step(model, both, lambda: backward(model, batch, cell))
     if not math.isfinite(loss):
         _stop_on(loss, step, batch, folder)
     history.losses.append(loss)

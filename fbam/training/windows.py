@@ -47,6 +47,32 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class LazyBatch:
+    """B windows of L frames of which only frame numbers and actions are in memory; frames are decoded when asked for.
+
+    ``recordings`` has one entry a window, ``numbers`` and ``target`` are (B, L).
+    """
+
+    recordings: Sequence[Recording]
+    numbers: np.ndarray
+    target: Tensor
+
+    def frames(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Decode positions ``start`` to ``stop`` - 1: code, fg, bg, style, (B, stop - start, N_f) int64 each."""
+        cells = [recording.gather(numbers[start:stop]) for recording, numbers in zip(self.recordings, self.numbers)]
+        frames = np.stack(cells).reshape(len(cells), stop - start, -1)  # (B, k, N_f)
+        return tuple(torch.from_numpy(frames[name].astype(np.int64)) for name in ("code", "fg", "bg", "style"))
+
+    def narrow(self, first: int, last: int) -> LazyBatch:
+        """Return windows ``first`` to ``last`` - 1 of the batch."""
+        return LazyBatch(self.recordings[first:last], self.numbers[first:last], self.target[first:last])
+
+    def whole(self) -> Batch:
+        """Decode everything."""
+        return Batch(*self.frames(0, self.target.shape[1]), target=self.target)
+
+
+@dataclass(frozen=True)
 class TokenCounts:
     """How often each token was seen, (V,), and how often each token followed each other one, (V, V) sparse."""
 
@@ -109,14 +135,18 @@ class Windows:
         ones = np.ones(before.size, dtype=np.int64)
         return TokenCounts(single, sparse.coo_array((ones, (before, after)), shape=(size, size)).tocsr())
 
-    def sample(self, rng: np.random.Generator, batch: int, length: int) -> Batch:
+    def draw(self, rng: np.random.Generator, batch: int, length: int) -> LazyBatch:
         """Draw B windows of L tokens, each position of each recording being as likely a start as any other.
 
         :raises WindowError: no recording has L tokens in this part
         """
         ends = np.cumsum([max(0, part.token.size - length + 1) for part in self._parts])
         self._require(ends[-1], length)
-        return self._gather(rng.integers(ends[-1], size=batch), ends, 1, length)
+        return self._choose(rng.integers(ends[-1], size=batch), ends, 1, length)
+
+    def sample(self, rng: np.random.Generator, batch: int, length: int) -> Batch:
+        """Draw as ``draw`` does and decode everything."""
+        return self.draw(rng, batch, length).whole()
 
     def spread(self, count: int, length: int, batch: int) -> Iterator[Batch]:
         """Yield up to ``count`` windows, spread evenly and without overlap, the same ones at each call.
@@ -133,22 +163,21 @@ class Windows:
         count = min(count, int(ends[-1]))
         chosen = np.arange(count) * ends[-1] // count
         for i in range(0, count, batch):
-            yield self._gather(chosen[i : i + batch], ends, length, length)
+            yield self._choose(chosen[i : i + batch], ends, length, length).whole()
 
     def _require(self, windows: int, length: int) -> None:
         if windows == 0:
             longest = max(part.token.size for part in self._parts)
             raise WindowError(f"no window of {length} tokens: the longest recording has {longest}; choose a shorter length")
 
-    def _gather(self, numbers: np.ndarray, ends: np.ndarray, stride: int, length: int) -> Batch:
-        """Decode the windows with these numbers (B,); window k of a recording starts at token k * stride."""
-        cells, target = [], []
+    def _choose(self, numbers: np.ndarray, ends: np.ndarray, stride: int, length: int) -> LazyBatch:
+        """Return the windows with these numbers (B,); window k of a recording starts at token k * stride."""
+        recordings, frames, target = [], [], []
         for number in numbers:
             which = int(np.searchsorted(ends, number, side="right"))
             part = self._parts[which]
             start = int(number - (ends[which - 1] if which else 0)) * stride
-            cells.append(part.recording.gather(part.frame[start : start + length]))  # (L, R, C)
+            recordings.append(part.recording)
+            frames.append(part.frame[start : start + length])
             target.append(part.token[start : start + length])
-        frames = np.stack(cells).reshape(len(cells), length, -1)  # (B, L, N_f)
-        channels = (torch.from_numpy(frames[name].astype(np.int64)) for name in ("code", "fg", "bg", "style"))
-        return Batch(*channels, target=torch.from_numpy(np.stack(target).astype(np.int64)))
+        return LazyBatch(recordings, np.stack(frames), torch.from_numpy(np.stack(target).astype(np.int64)))

@@ -1,0 +1,107 @@
+"""Streaming backpropagation against plain autograd: the same loss, the same gradients, whatever the chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from fbam.models.action_model import ActionModel, ModelConfig
+from fbam.recording.format import Recording
+from fbam.recording.tokens import ActionTokenizer
+from fbam.training.streaming import streaming_backward
+from fbam.training.windows import Windows
+from typist import record, tokenizer
+
+CONFIG = ModelConfig(rows=2, cols=8, vocab_size=11, codes=64, width=12, heads=2, poolings=1, head_blocks=1, layers=2)
+
+
+@dataclass
+class Frames:
+    """Random frames, (B, L, N_f) a channel, with a count of how often each position was asked for."""
+
+    channels: tuple[Tensor, ...]
+    target: Tensor
+    widest: int = 0
+
+    def frames(self, start, stop):
+        self.widest = max(self.widest, stop - start)
+        return tuple(channel[:, start:stop] for channel in self.channels)
+
+    def narrow(self, first, last):
+        return Frames(tuple(channel[first:last] for channel in self.channels), self.target[first:last])
+
+
+def windows(batch: int, length: int, seed: int = 3) -> Frames:
+    torch.manual_seed(seed)
+    shape = (batch, length, CONFIG.cells)
+    channels = tuple(torch.randint(high, shape) for high in (CONFIG.codes, 16, 16, 8))
+    return Frames(channels, torch.randint(CONFIG.vocab_size, (batch, length)))
+
+
+def gradients(model: ActionModel) -> dict[str, Tensor]:
+    found = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    return found
+
+
+def plain(model: ActionModel, source: Frames) -> tuple[float, dict[str, Tensor]]:
+    logits = model(*source.channels)
+    loss = F.cross_entropy(logits.flatten(0, 1), source.target.flatten())
+    loss.backward()
+    return loss.item(), gradients(model)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=st.integers(1, 3), length=st.integers(1, 9), frame_chunk=st.integers(1, 10), state_every=st.integers(1, 10))
+def test_gradients_equal_plain_autograd(batch, length, frame_chunk, state_every):
+    model, source = ActionModel(CONFIG, seed=1).double(), windows(batch, length)
+    loss, expected = plain(model, source)
+    streamed = streaming_backward(model, source, frame_chunk=frame_chunk, state_every=state_every)
+    assert abs(streamed - loss) < 1e-12
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
+    assert source.widest <= min(frame_chunk, state_every)
+
+
+def test_parts_of_a_batch_add_up_to_the_whole():
+    model, source = ActionModel(CONFIG, seed=1).double(), windows(5, 4)
+    loss, expected = plain(model, source)
+    parts = [streaming_backward(model, source.narrow(i, j), frame_chunk=2, state_every=3, share=(j - i) / 5) for i, j in ((0, 2), (2, 5))]
+    assert abs(sum(parts) - loss) < 1e-12
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
+
+
+def test_a_cut_between_chunks_would_be_seen():
+    """The comparison can fail: without the gradients handed over between chunks, the early positions get others."""
+    model, source = ActionModel(CONFIG, seed=1).double(), windows(2, 6)
+    _, expected = plain(model, source)
+    for start in (0, 3):
+        part = Frames(tuple(channel[:, start : start + 3] for channel in source.channels), source.target[:, start : start + 3])
+        streaming_backward(model, part, frame_chunk=3, state_every=3, share=0.5)
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
+
+
+def test_frames_come_lazily_from_recordings(tmp_path):
+    path = record(tmp_path / "a.fbam", 1)
+    tokenizer(tmp_path / "tokenizer.json", [path])
+    part = Windows([Recording(path)], ActionTokenizer.load(tmp_path / "tokenizer.json"))
+    lazy = part.draw(np.random.default_rng(4), 3, 7)
+    whole = part.sample(np.random.default_rng(4), 3, 7)
+    for start, stop in ((0, 7), (2, 3), (5, 7)):
+        for piece, channel in zip(lazy.frames(start, stop), whole.frames, strict=True):
+            torch.testing.assert_close(piece, channel[:, start:stop], rtol=0, atol=0)
+    config = ModelConfig(rows=part.rows, cols=part.cols, vocab_size=part.vocab_size, codes=64, width=8, heads=1,
+                         poolings=1, head_blocks=0, layers=1)
+    model = ActionModel(config, seed=2).double()
+    loss = F.cross_entropy(model(*whole.frames).flatten(0, 1), whole.target.flatten())
+    loss.backward()
+    expected = gradients(model)
+    assert abs(streaming_backward(model, lazy, frame_chunk=2, state_every=4) - loss.item()) < 1e-12
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
