@@ -1,4 +1,4 @@
-"""The command line: ``fbam compile``, ``fbam verify``, ``fbam frame`` (paper, section 10.1).
+"""The command line: ``fbam compile``, ``fbam verify``, ``fbam frame`` (paper, section 10.1), ``fbam diffbench`` (8.2).
 
 Bad input ends with one line on standard error and exit code 2, a verification that fails with exit code 1.
 """
@@ -18,6 +18,9 @@ from fbam.sessions.edits import Limits
 from fbam.sessions.history import HistoryError, open_history
 from fbam.sessions.screen import ScreenError
 from fbam.sessions.verify import VerificationError, replay
+from fbam.tasks.diff_command import add_command as add_diffbench
+from fbam.tasks.diff_inflate import BenchmarkError
+from fbam.tasks.patches import PatchError
 
 
 BLOCK_FRAMES = 128
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.run(options)
     except VerificationError as error:
         return _fail(error, 1)
-    except (HistoryError, RecordingError, ScreenError, UsageError, OSError) as error:
+    except (BenchmarkError, HistoryError, PatchError, RecordingError, ScreenError, UsageError, OSError) as error:
         return _fail(error, 2)
     return 0
 
@@ -72,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     viewer.add_argument("file", type=Path, metavar="FILE")
     viewer.add_argument("number", type=_natural, metavar="N", help="frame, from 0")
     viewer.set_defaults(run=_frame)
+    add_diffbench(commands)
     return parser
 
 

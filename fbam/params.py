@@ -1,161 +1,37 @@
 """The typed, validated view of params.yaml: what can be set, in which unit, within which bounds.
 
-Every key of the file is declared here once. An unknown key, a wrong type or an impossible value is an error that
+Every key of the file is declared once, in fbam/schema. An unknown key, a wrong type or an impossible value is an error that
 names the key and what would be right. Profiles are overlays: they may only set keys that exist.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from fbam.experiments.files import read_yaml
-
-Count = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Share = Annotated[float, Field(gt=0, lt=1)]
-Rate = Annotated[float, Field(gt=0)]
+from fbam.schema.base import Section
+from fbam.schema.data import Corpus, Data, Tokenizer
+from fbam.schema.diagnostics import Criticality, DiffInflate, Frjt, Maze
+from fbam.schema.model import Flops, Memory, Scaling, Training
+from fbam.schema.theory import Depth, Theory
 
 
 class ParamsError(ValueError):
     """One line that names the file, the key and the remedy."""
 
 
-class Section(BaseModel):
-    """A section of params.yaml: exactly its own keys, exactly their types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Repository(Section):
-    """One history: a bundle, a path or a URL, and the branch, tag or commit to stop at."""
-
-    source: Annotated[str, Field(min_length=1)]
-    revision: str | None = None
-
-
-class Screen(Section):
-    """Size of the terminal in cells, and frames a block of the recording."""
-
-    rows: Annotated[int, Field(ge=3, le=1000)]
-    columns: Annotated[int, Field(ge=12, le=1000)]
-    block_frames: Annotated[int, Field(ge=1, le=65536)]
-
-
-class Corpus(Section):
-    """Section 10.1: git history to recording."""
-
-    repositories: Annotated[list[Repository], Field(min_length=1)]
-    commits: Natural
-    reading: Screen
-    training: Screen
-    paste_file_characters: Count
-    paste_line_characters: Count
-    paste_commit_actions: Count
-
-
-class Tokenizer(Section):
-    """Section 10.1: the action tokenizer."""
-
-    vocabulary: Annotated[int, Field(ge=300, le=65536)]
-
-
-class Data(Section):
-    """Section 10.1: what is drawn of the recordings."""
-
-    shown: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1, max_length=12)]
-
-
-class Training(Section):
-    """Sections 10.2 to 10.4: model, optimiser and grid."""
-
-    lengths: Annotated[list[Count], Field(min_length=1)]
-    batch: Count
-    labels: Natural
-    steps: Count
-    seeds: Annotated[list[Natural], Field(min_length=1)]
-    width: Count
-    heads: Count
-    poolings: Natural
-    head_blocks: Natural
-    layers: Count
-    codes: Annotated[int, Field(ge=2)]
-    muon_lr: Rate
-    adamw_lr: Rate
-    adamw_betas: Annotated[list[Share], Field(min_length=2, max_length=2)]
-    weight_decay: Annotated[float, Field(ge=0)]
-    held_out: Share
-    eval_windows: Count
-    eval_length: Count
-    checkpoint_every: Count
-    frame_chunk: Natural
-    state_every: Count
-    micro_batch: Natural
-    report_every: Count
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Training:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        for name in ("lengths", "seeds"):
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise ValueError(f"{name} {getattr(self, name)} names a value twice")
-        uneven = [length for length in self.lengths if self.labels % length]
-        if uneven:
-            raise ValueError(f"labels {self.labels} must be a multiple of every length (or 0), but {uneven} do not divide it")
-        return self
-
-
-class Memory(Section):
-    """Section 10.3: the memory and time of one backward pass."""
-
-    streaming_lengths: Annotated[list[Count], Field(min_length=2)]
-    checkpointed_lengths: Annotated[list[Count], Field(min_length=1)]
-    plain_lengths: Annotated[list[Count], Field(min_length=1)]
-    batch: Count
-    width: Count
-    poolings: Natural
-    head_blocks: Natural
-    layers: Count
-    codes: Annotated[int, Field(ge=2)]
-    frame_chunk: Count
-    state_every: Count
-    passes: Count
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Memory:
-        if not set(self.plain_lengths) & set(self.streaming_lengths):
-            raise ValueError("plain_lengths and streaming_lengths must share a length, at which their times are compared")
-        return self
-
-
-class Scaling(Section):
-    """Section 10.5: where and how the law is read."""
-
-    steps: Annotated[list[Count], Field(min_length=3, max_length=3)]
-    window: Share
-    resamples: Annotated[int, Field(ge=100)]
-    seed: Natural
-
-
-class Flops(Section):
-    """Appendix J: the hyperparameters of the FLOP estimate."""
-
-    batch: Count
-    width: Count
-    cells: Count
-    poolings: Natural
-    head_blocks: Natural
-    length: Count
-    layers: Count
-    rate: Rate
-
-
 class Params(Section):
     """The whole file; one section a stage."""
 
+    depth: Depth
+    theory: Theory
+    frjt: Frjt
+    criticality: Criticality
+    maze: Maze
+    diff_inflate: DiffInflate
     corpus: Corpus
     tokenizer: Tokenizer
     data: Data

@@ -20,7 +20,13 @@ from fbam.experiments.files import read_json, read_yaml
 
 # For one parameter of each section: the stages whose result can change with it.
 AFFECTED = {
-    "corpus": {"corpus", "tokenizer", "data", "memory", "training", "scaling", "claims", "site"},
+    "depth": {"depth", "claims", "site"},
+    "theory": {"theory", "claims", "site"},
+    "frjt": {"frjt", "criticality", "claims", "site"},
+    "criticality": {"criticality", "claims", "site"},
+    "maze": {"maze", "claims", "site"},
+    "diff_inflate": {"diff_inflate", "claims", "site"},
+    "corpus": {"theory", "corpus", "tokenizer", "data", "memory", "training", "scaling", "claims", "site"},
     "tokenizer": {"tokenizer", "data", "memory", "training", "scaling", "claims", "site"},
     "data": {"data", "site"},
     "memory": {"memory", "claims", "site"},

@@ -20,8 +20,9 @@ from torch.nn import functional as F
 
 from fbam.training import checkpoint
 from fbam.training.checkpoint import CheckpointError
+from fbam.training.determinism import deterministic
 from fbam.training.evaluation import bigram_loss, unigram_loss
-from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, deterministic, fingerprint, plain_backward, train_cell, train_step
+from fbam.training.loop import CellConfig, NonFiniteLossError, TrainingError, fingerprint, plain_backward, train_cell, train_step
 from fbam.training.optim import optimisers, split_parameters
 from typist import record, tokenizer
 

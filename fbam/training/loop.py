@@ -17,8 +17,7 @@ import hashlib
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +32,7 @@ from fbam.models.action_model import ActionModel, ModelConfig
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
 from fbam.training.checkpoint import History, load_checkpoint, save_checkpoint
+from fbam.training.determinism import deterministic
 from fbam.training.evaluation import score, summary
 from fbam.training.optim import optimisers
 from fbam.training.streaming import streaming_backward
@@ -116,22 +116,6 @@ def fingerprint(recordings: Sequence[Path | str], tokenizer: Path | str) -> str:
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
-
-
-@contextmanager
-def deterministic() -> Iterator[None]:
-    """Run torch on one thread with deterministic kernels, and restore its settings afterwards."""
-    threads, before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time and changes no result
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(before)
-        torch.utils.deterministic.fill_uninitialized_memory = filled
 
 
 def plain_backward(model: ActionModel, batch: LazyBatch) -> float:

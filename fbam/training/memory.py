@@ -29,7 +29,8 @@ from torch.utils.checkpoint import checkpoint
 from fbam.models.action_model import ActionModel, ModelConfig
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
-from fbam.training.loop import deterministic, plain_backward
+from fbam.training.determinism import deterministic
+from fbam.training.loop import plain_backward
 from fbam.training.streaming import streaming_backward
 from fbam.training.windows import LazyBatch, Windows
 

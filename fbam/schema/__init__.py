@@ -1,0 +1,1 @@
+"""What params.yaml may hold: one class a section, one module a part of the paper."""

@@ -1,0 +1,1 @@
+"""Synthetic diagnostics: generators, interpreters, exact solvers and baselines; no torch in here."""

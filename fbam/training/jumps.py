@@ -1,0 +1,226 @@
+"""One model trained and tested on the jumps task (paper, section 8.1.1): the cell function of the study.
+
+The answer is read at the query token after the last block, and nothing else is supervised, as in the paper. Programs are fresh at each
+step, or a fixed set a depth. The result holds accuracy and loss a tested depth on training, validation and test programs, which never
+overlap, and a curve over the steps.
+"""
+
+from __future__ import annotations
+
+import statistics as stats
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fbam.models.sequence_stack import SequenceStack
+from fbam.tasks.frjt import SPLITS, Exits, JumpsTask, Programs, Split, run
+from fbam.tasks.frjt_tokens import JumpsTokenizer, Labels
+from fbam.training.curriculum import Curriculum, Kind
+from fbam.training.supervised import Batch, Schedule, SupervisedError, fit
+
+TRAIN, POOL, CHECK, HELD_OUT = range(4)  # streams of random numbers
+CHUNK_TOKENS = 1 << 15  # tokens scored at once
+
+
+class JumpsConfig(BaseModel):
+    """Configuration of one training; all keys are required, as JSON values."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    family: str
+    layers: int = Field(ge=1)
+    width: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    registers: int = Field(ge=1)
+    registers_per_block: float = Field(ge=0)
+    exits: Exits
+    fused: bool
+    labels: Labels
+    curriculum: Kind
+    max_depth: int = Field(ge=1)
+    programs: int = Field(ge=0)  # fixed set: programs a depth; 0 = fresh programs at each step
+    scratchpad: bool  # states written out, see fbam/training/scratchpad.py
+    initial_noise: float = Field(ge=0)  # standard deviation of the state a recurrent model starts training sequences from
+    steps: int = Field(ge=1)
+    tokens: int = Field(ge=1)  # tokens a step
+    lr: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    schedule: Schedule
+    warm_up: int = Field(ge=0)
+    grad_clip: float = Field(ge=0)
+    advance_at: float = Field(gt=0, le=1)
+    check_every: int = Field(ge=1)  # steps between two looks of the curriculum
+    check_programs: int = Field(ge=1)
+    curve_every: int = Field(ge=1)  # steps between two points of the curve, a multiple of check_every
+    curve_depths: list[int] = Field(min_length=1)
+    test_depths: list[int] = Field(min_length=1)
+    test_programs: int = Field(ge=1)
+
+    @classmethod
+    def parse(cls, config: dict) -> JumpsConfig:
+        """Check a flat dict. Raises SupervisedError for a missing, unknown or wrong value."""
+        try:
+            return cls.model_validate(config)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise SupervisedError(f"configuration of a jumps training: {wrong}") from error
+
+    @property
+    def task(self) -> JumpsTask:
+        """The task programs are drawn from."""
+        return JumpsTask(registers=self.registers, registers_per_block=self.registers_per_block, exits=self.exits)
+
+    @property
+    def deepest(self) -> int:
+        """Deepest program that the model will see, in training or testing."""
+        return max(self.max_depth, *self.test_depths, *self.curve_depths)
+
+    @property
+    def tokenizer(self) -> JumpsTokenizer:
+        """The tokenizer for every program of this training."""
+        longest = self.deepest if self.labels == "absolute" else len(self.task.reach)
+        return JumpsTokenizer(int(self.task.registers_at(self.deepest)), longest, self.fused, self.labels)
+
+    def model(self) -> SequenceStack:
+        """The untrained model."""
+        tokenizer = self.tokenizer
+        length = {"max_length": self.deepest * tokenizer.tokens_a_block + 1}
+        return SequenceStack(self.family, self.width, self.layers, tokenizer.vocabulary, 2, self.seed, **length)
+
+
+def tensors(tokenizer: JumpsTokenizer, programs: Programs) -> Batch:
+    """Programs as a batch whose mask is the query token."""
+    inputs, query = tokenizer.encode(programs), tokenizer.query(programs)
+    rows, targets = np.arange(len(programs)), np.zeros(inputs.shape[:2], np.int64)
+    mask = np.zeros(inputs.shape[:2], bool)
+    mask[rows, query] = True
+    targets[rows, query] = run(programs).halts
+    return Batch(torch.from_numpy(inputs), torch.from_numpy(targets), torch.from_numpy(mask))
+
+
+def score(model: nn.Module, tokenizer: JumpsTokenizer, programs: Programs) -> tuple[float, int]:
+    """Mean cross entropy in nats, and the number of programs answered right."""
+    size = max(1, CHUNK_TOKENS // (programs.fields.shape[1] * tokenizer.tokens_a_block + 1))
+    loss, correct = 0.0, 0
+    for start in range(0, len(programs), size):
+        batch = tensors(tokenizer, programs[start : start + size])
+        logits, targets = model(batch.inputs)[batch.mask], batch.targets[batch.mask]  # (B, 2), (B,)
+        loss += F.cross_entropy(logits, targets, reduction="sum").item()
+        correct += int((logits.argmax(-1) == targets).sum())
+    return loss / len(programs), correct
+
+
+class NoisyStart(nn.Module):
+    """A model that reads each training sequence from a random state, so that states it would never visit are explored.
+
+    Models whose state before the first position is empty, as a Transformer's cache is, are left as they are.
+    """
+
+    def __init__(self, model: SequenceStack, spread: float, seed: int) -> None:
+        super().__init__()
+        self.model, self.spread = model, spread
+        self.random = torch.Generator().manual_seed(seed)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Score (B, T, F) from a random state in training, from the zero state otherwise."""
+        if not self.training:
+            return self.model(x)
+        position, states = self.model.initial_state(x.shape[0])
+        return self.model.advance(x, (position, [self._noise(state) for state in states]))[0]
+
+    def _noise(self, state: Any) -> Any:
+        if isinstance(state, Tensor):
+            return self.spread * torch.randn(state.shape, generator=self.random)
+        return tuple(self._noise(part) for part in state)
+
+
+def held_out(task: JumpsTask, depth: int, split: Split, count: int) -> Programs:
+    """Programs of one depth and split, the same for every model and seed; those of the training split are a fresh sample."""
+    return task.sample(np.random.default_rng([HELD_OUT, depth, SPLITS.index(split)]), np.full(count, depth), split)
+
+
+class Training:
+    """The programs and measurements of one training."""
+
+    def __init__(self, config: JumpsConfig) -> None:
+        self.config, self.task, self.tokenizer = config, config.task, config.tokenizer
+        self.model = config.model()
+        self.curriculum = Curriculum(config.curriculum, config.max_depth, config.steps, config.advance_at)
+        self.pool = self._fixed_set() if config.programs else None
+
+    def _fixed_set(self) -> dict[int, Programs]:
+        rng = np.random.default_rng([self.config.seed, POOL])
+        count = self.config.programs
+        return {d: self.task.sample(rng, np.full(count, d), "train") for d in range(1, self.config.max_depth + 1)}
+
+    def training_programs(self, rng: np.random.Generator, depths: np.ndarray) -> Programs:
+        """Programs to train on: fresh ones, or drawn from the fixed set."""
+        if self.pool is None:
+            return self.task.sample(rng, depths, "train")
+        fields = np.zeros((len(depths), int(depths.max()), 4), np.int16)
+        chosen = rng.integers(self.config.programs, size=len(depths))
+        for depth in np.unique(depths):
+            rows = depths == depth
+            fields[rows, :depth] = self.pool[int(depth)].fields[chosen[rows]]
+        return Programs(fields, depths)
+
+    def sample(self, step: int) -> Batch:
+        """The batch of a step."""
+        rng = np.random.default_rng([self.config.seed, TRAIN, step])
+        depths = self.curriculum.depths(rng, step, self.config.tokens, self.tokenizer.tokens_a_block)
+        return tensors(self.tokenizer, self.training_programs(rng, depths))
+
+    def evaluate(self, step: int) -> dict[str, Any]:
+        """Look whether the deepest programs are mastered; every `curve_every` steps also take a point of the curve."""
+        config, deepest = self.config, self.curriculum.deepest
+        rng = np.random.default_rng([config.seed, CHECK, step])
+        programs = self.training_programs(rng, np.full(config.check_programs, deepest))
+        _, correct = score(self.model, self.tokenizer, programs)
+        self.curriculum.observe(correct / len(programs))
+        point: dict[str, Any] = {"deepest": deepest, "mastered": correct / len(programs)}
+        if step % config.curve_every == 0 or step == config.steps:
+            for split in ("train", "validation"):
+                point[split] = [self._scored(depth, split, config.check_programs) for depth in config.curve_depths]
+        return point
+
+    def _scored(self, depth: int, split: Split, count: int) -> dict[str, Any]:
+        programs = held_out(self.task, depth, split, count)
+        if split == "train" and self.pool is not None and depth in self.pool:
+            programs = self.pool[depth][:count]
+        loss, correct = score(self.model, self.tokenizer, programs)
+        return {"depth": depth, "split": split, "n": len(programs), "correct": correct, "loss": loss}
+
+    def scores(self) -> list[dict[str, Any]]:
+        """Accuracy and loss of the model at each tested depth and split."""
+        self.model.eval()
+        count = self.config.test_programs
+        with torch.no_grad():
+            return [self._scored(d, split, count) for d in self.config.test_depths for split in SPLITS]
+
+
+def train_jumps(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
+    """Train one model on the jumps task and test it.
+
+    :param config: the keys of `JumpsConfig`
+    :returns: parameters, curve, the depth the curriculum reached and a score a tested depth and split; and the processor seconds
+        of the training and of a step
+    :raises SupervisedError: a wrong configuration
+    """
+    parsed = JumpsConfig.parse(config)
+    training = Training(parsed)
+    noisy = NoisyStart(training.model, parsed.initial_noise, parsed.seed) if parsed.initial_noise else training.model
+    settings = {name: getattr(parsed, name) for name in ("steps", "lr", "weight_decay", "schedule", "warm_up", "grad_clip")}
+    curve, seconds = fit(noisy, training.sample, tick=tick, evaluate=training.evaluate, evaluate_every=parsed.check_every, **settings)
+    result = {
+        "parameters": training.model.parameter_count,
+        "deepest": training.curriculum.deepest,
+        "curve": curve.evaluations,
+        "scores": training.scores(),
+    }
+    return result, {"cpu_seconds": sum(seconds), "cpu_seconds_a_step": stats.fmean(seconds)}
