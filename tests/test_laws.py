@@ -29,6 +29,11 @@ def test_other_growth_is_unclear():
     assert fit_law((2, 8, 32, 128), [5, 90, 3, 40]).name == "unclear"
 
 
+def test_a_logarithm_and_a_line_that_fit_alike_are_not_told_apart():
+    assert fit_law((32, 64, 128, 256), [38, 39, 40, 42]).name == "unclear"
+    assert fit_law((32, 64, 128, 256), [38, 39, 40, 41]).name == "logarithmic"
+
+
 @pytest.mark.parametrize("lengths", [(8, 16, 64), (8, 8, 8, 64), (8, 9, 10, 11)])
 def test_too_few_points_are_refused(lengths):
     with pytest.raises(LawError, match="cannot tell"):

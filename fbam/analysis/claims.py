@@ -265,5 +265,8 @@ def _fill(claim: Claim, verdict: Verdict, values: dict[str, Number], why: str) -
 
 
 def _show(name: str, value: Number) -> str:
-    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:.4g}"
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
+    else:
+        text = f"{value:,}" if isinstance(value, int) and abs(value) < 10**10 else f"{value:.4g}"
     return text if name == ONLY_VALUE else f"{name}: {text}"

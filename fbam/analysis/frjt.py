@@ -15,6 +15,7 @@ from fbam.experiments.statistics import Interval, proportion
 Row = Mapping[str, object]
 HEADLINE, PAPER, LAYERS, SCRATCHPAD = "headline", "paper", "layers", "scratchpad"
 SERIAL = "lstm"
+LEAST_DEPTH = 4  # below it most programs repeat
 RISE = 0.02  # nats by which validation loss must end above its lowest point to count as turned up
 SOLVED = 0.95  # accuracy from which a model is said to solve programs of a depth
 COMPARED_DEPTH, DEEP = 16, 32  # depths of the paper's comparison and of the target
@@ -68,12 +69,16 @@ def above_all_others(rows: Sequence[Row], model: str, depth: int) -> bool:
 
 
 def better_with_layers(rows: Sequence[Row], model: str) -> bool:
-    """Whether the deepest stack of a model beats its shallowest one, intervals apart, over the depths that both were tested at."""
+    """Whether the deepest stack of a model beats its shallowest one, intervals apart, over the depths that both were tested at.
+
+    Below a depth of LEAST_DEPTH most programs repeat, so nothing is read there.
+    """
     mine = select(rows, model=model)
     fewest, most = (pick(int(row["layers"]) for row in mine) for pick in (min, max))
     if fewest == most:
         raise FrjtError(f"{model} was trained with {fewest} layers only; give another number in a study")
     depths = {row["depth"] for row in select(mine, layers=fewest)} & {row["depth"] for row in select(mine, layers=most)}
+    depths = {depth for depth in depths if int(depth) >= LEAST_DEPTH}
     few, many = (pooled(row for row in mine if row["layers"] == layers and row["depth"] in depths) for layers in (fewest, most))
     return many.low > few.high
 
@@ -141,6 +146,7 @@ def verdicts(scores: Sequence[Row], curves: Sequence[Row], tasks: Sequence[Row],
         "overfit_all_but_lstm": rises[SERIAL] < RISE <= min(rises[model] for model in others),
         "scratchpad_deep": mean_of(written, "test_accuracy", depth=nearest_depth(written, DEEP)),
         "solver_agrees": solver_agrees(tasks),
+        "linear_rounds_needed": not solver_agrees(tasks),
         "floor": mean_of(baselines, "accuracy", task=paper[0]["task"], predictor="flow only", depth=last),
     }
     step, at_step = matched(select(curves, study=HEADLINE))

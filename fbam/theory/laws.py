@@ -4,7 +4,8 @@ Four forms are tried by least squares, and the one that leaves the smallest erro
 
 $$d(n) = a, \qquad d(n) = a + b \log_2 n, \qquad d(n) = a + b \, n / \mathrm{chunk}, \qquad d(n) = a + b \, n$$
 
-A law read off a few lengths says nothing beyond them; a form that fits none of the four is called unclear and not forced into one.
+A law read off a few lengths says nothing beyond them; depths that fit none of the four, or a logarithm and a line about
+equally well, are called unclear and not forced into one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ LARGEST_ERROR = 0.05
 """Root mean square error, as a share of the range of depths, up to which a growing law counts as fitted."""
 ROUNDING = 0.5
 """The same in levels, since depths are whole numbers; depths that differ by one level at most count as constant."""
+
+CLEARLY = 4
+"""How many times smaller the better law's error must be where both fit within the rounding."""
 
 
 class LawError(ValueError):
@@ -79,7 +83,9 @@ def fit_law(lengths: Sequence[int], depths: Sequence[float], chunk: int | None =
         return Law("constant", float(depths.mean()), 0.0, float(depths.std() / depths.mean()) if depths.any() else 0.0)
     laws = [_least_squares(name, lengths, depths, chunk or 1) for name in ("logarithmic", "n/chunk" if chunk else "linear")]
     best = min(laws, key=lambda law: law.error)
-    if best.error * depths.mean() > max(ROUNDING, LARGEST_ERROR * np.ptp(depths)):
+    other = max(laws, key=lambda law: law.error)
+    alike = other.error * depths.mean() <= ROUNDING and best.error * CLEARLY > other.error  # these lengths do not tell them apart
+    if alike or best.error * depths.mean() > max(ROUNDING, LARGEST_ERROR * np.ptp(depths)):
         return Law("unclear", best.offset, best.slope, best.error)
     return best
 
