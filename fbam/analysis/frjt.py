@@ -15,6 +15,7 @@ from fbam.experiments.statistics import Interval, proportion
 Row = Mapping[str, object]
 HEADLINE, PAPER, LAYERS, SCRATCHPAD = "headline", "paper", "layers", "scratchpad"
 SERIAL = "lstm"
+GUESS = 0.5  # accuracy of a coin
 LEAST_DEPTH = 4  # below it most programs repeat
 RISE = 0.02  # nats by which validation loss must end above its lowest point to count as turned up
 SOLVED = 0.95  # accuracy from which a model is said to solve programs of a depth
@@ -71,7 +72,7 @@ def above_all_others(rows: Sequence[Row], model: str, depth: int) -> bool:
 def better_with_layers(rows: Sequence[Row], model: str) -> bool:
     """Whether the deepest stack of a model beats its shallowest one, intervals apart, over the depths that both were tested at.
 
-    Below a depth of LEAST_DEPTH most programs repeat, so nothing is read there.
+    Below a depth of LEAST_DEPTH most programs repeat, so nothing is read there; the larger stack must also be above guessing.
     """
     mine = select(rows, model=model)
     fewest, most = (pick(int(row["layers"]) for row in mine) for pick in (min, max))
@@ -80,7 +81,7 @@ def better_with_layers(rows: Sequence[Row], model: str) -> bool:
     depths = {row["depth"] for row in select(mine, layers=fewest)} & {row["depth"] for row in select(mine, layers=most)}
     depths = {depth for depth in depths if int(depth) >= LEAST_DEPTH}
     few, many = (pooled(row for row in mine if row["layers"] == layers and row["depth"] in depths) for layers in (fewest, most))
-    return many.low > few.high
+    return many.low > max(few.high, GUESS)
 
 
 def worse_with_depth(rows: Sequence[Row], model: str) -> bool:
