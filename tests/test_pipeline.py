@@ -101,7 +101,7 @@ def runs(tmp_path_factory) -> tuple[Tree, Tree]:
     checkout.git("commit", "-qm", "smoke")
     checkout.environment["FBAM_PROFILE"] = "smoke"
     processes = [download.start("python", "-m", "fbam.pipeline", "smoke"), checkout.start("dvc", "repro")]
-    outputs = [process.communicate(timeout=900)[0] for process in processes]
+    outputs = [process.communicate(timeout=1800)[0] for process in processes]
     for process, output in zip(processes, outputs):
         assert process.returncode == 0, output
     page = re.search(r"The companion \(smoke profile\): (.*)", outputs[0])
