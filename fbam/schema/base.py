@@ -19,6 +19,12 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def check_distinct(name: str, values: list) -> None:
+    """Raise ValueError when a list names a value twice."""
+    if len(set(values)) != len(values):
+        raise ValueError(f"{name} {values} names a value twice")
+
+
 class Repository(Section):
     """One history: a bundle, a path or a URL, and the branch, tag or commit to stop at."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fbam.schema.base import Count, Natural, Probability, Rate, Repository, Section, Share
+from fbam.schema.base import Count, Natural, Probability, Rate, Repository, Section, Share, check_distinct
 
 
 class JumpsModel(Section):
@@ -135,8 +135,7 @@ class Maze(Section):
     def _consistent(self) -> Maze:
         families = [model.family for model in self.models]
         for name, values in (("seeds", self.seeds), ("rates", self.rates), ("probabilities", self.probabilities), ("models", families)):
-            if len(set(values)) != len(values):
-                raise ValueError(f"{name} {values} names a value twice")
+            check_distinct(name, values)
         if missing := {"lstm", "transformer", "sum"} - set(families):
             raise ValueError(f"models lacks {', '.join(sorted(missing))}, which the verdicts compare")
         if "sum" in self.controls or not {"lstm", "transformer"} <= set(self.controls) <= set(families):
@@ -166,6 +165,5 @@ class DiffInflate(Section):
     @model_validator(mode="after")
     def _distinct(self) -> DiffInflate:
         for name in ("diffs", "chances", "print_every"):
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise ValueError(f"{name} {getattr(self, name)} names a value twice")
+            check_distinct(name, getattr(self, name))
         return self

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from fbam.schema.base import Count, Natural, Rate, Section, Share
+from fbam.schema.base import Count, Natural, Rate, Section, Share, check_distinct
 
 
 class Training(Section):
@@ -41,8 +41,7 @@ class Training(Section):
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         for name in ("lengths", "seeds"):
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise ValueError(f"{name} {getattr(self, name)} names a value twice")
+            check_distinct(name, getattr(self, name))
         uneven = [length for length in self.lengths if self.labels % length]
         if uneven:
             raise ValueError(f"labels {self.labels} must be a multiple of every length (or 0), but {uneven} do not divide it")

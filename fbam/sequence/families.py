@@ -43,6 +43,7 @@ from fbam.sequence.s5 import LRU, S5
 from fbam.sequence.segments import BlockRecurrent, RecurrentMemory
 from fbam.sequence.slstm import SLSTM
 from fbam.sequence.sparse_attention import BigBird, Longformer, Reformer
+from fbam.sequence.steps import over_steps
 from fbam.sequence.transformer import RotaryTransformer, Transformer
 from fbam.sequence.tree_lstm import TreeLSTM
 
@@ -129,18 +130,10 @@ def run_form(module: nn.Module, form: str, x: Tensor) -> Tensor:
     if form not in forms:
         raise SequenceError(f"{type(module).__name__} has no form {form!r}; choose one of {', '.join(forms)}")
     if form == "recurrent":
-        return _over_steps(module, x)
+        return over_steps(module, x)[0]
     if form == "chunked":
         return _over_chunks(module, x)
     return getattr(module, form, module)(x)[0]  # a method named like the form, else ``forward``
-
-
-def _over_steps(module: nn.Module, x: Tensor) -> Tensor:
-    state, outputs = module.initial_state(x.shape[0]), []
-    for x_t in x.unbind(1):
-        y, state = module.step(x_t, state)
-        outputs.append(y)
-    return torch.stack(outputs, dim=1)
 
 
 def _over_chunks(module: nn.Module, x: Tensor) -> Tensor:

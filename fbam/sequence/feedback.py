@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fbam.sequence.heads import head_size, join_heads, split_heads
+from fbam.sequence.steps import over_steps
 
 State = tuple[Tensor, Tensor]
 """Keys and values of the memory, (B, H, 1 + t, P) each; the first ones are learned."""
@@ -55,11 +56,7 @@ class FeedbackTransformer(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Run over (B, T, D), one position after the other."""
-        state, outputs = state or self.initial_state(x.shape[0]), []
-        for x_t in x.unbind(1):
-            y, state = self.step(x_t, state)
-            outputs.append(y)
-        return torch.stack(outputs, dim=1), state
+        return over_steps(self, x, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """Run all layers over one position, (B, D), and remember their mean."""

@@ -14,6 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from fbam.sequence.steps import over_steps
 from fbam.sequence.transformer import RotaryTransformer
 from fbam.sequence.transformer import State as Cache
 
@@ -60,11 +61,7 @@ class LatentRecurrent(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Run over (B, T, D), one position after the other."""
-        state, outputs = state or self.initial_state(x.shape[0]), []
-        for x_t in x.unbind(1):
-            y, state = self.step(x_t, state)
-            outputs.append(y)
-        return torch.stack(outputs, dim=1), state
+        return over_steps(self, x, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """Run all layers over one position, (B, D)."""

@@ -15,6 +15,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from fbam.sequence.steps import over_steps
+
 Node = tuple[Tensor, Tensor]
 """h and c, (..., D) each."""
 State = list[tuple[int, Tensor, Tensor]]
@@ -56,7 +58,7 @@ class TreeLSTM(nn.Module):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Run over (B, T, D), level by level; behind a state that is not empty, position by position."""
         if state:
-            return self._continue(x, state)
+            return over_steps(self, x, state)
         levels = [self._leaves(x)]  # level k: the complete subtrees of 2^k leaves, (B, T // 2^k, D)
         while levels[-1][0].shape[1] > 1:
             even = [part[:, 0 : part.shape[1] // 2 * 2 : 2] for part in levels[-1]]
@@ -81,13 +83,6 @@ class TreeLSTM(nn.Module):
                 torch.where(first[:, None], n, torch.where(has[:, None], b, t)) for n, b, t in zip(node, both, total, strict=True)
             )
         return total[0]
-
-    def _continue(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        outputs = []
-        for x_t in x.unbind(1):
-            y, state = self.step(x_t, state)
-            outputs.append(y)
-        return torch.stack(outputs, dim=1), state
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """Add one leaf, (B, D): join subtrees of equal size, then fold what waits."""

@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fbam.theory.cost import RULES, Call, Charge, CostModel, DepthRuleError, Rule
-from fbam.theory.rules import pointwise
+from fbam.theory.rules import flat_tensors, pointwise
 from fbam.theory.tracks import TensorTrack, Write
 
 
@@ -161,17 +161,6 @@ def _decompose(func: Any, name: str, args: tuple, kwargs: dict) -> Any:
             f'with @rule("{name}") from fbam.theory.cost (a function of the cost model and the call that returns a Charge)'
         )
     return result
-
-
-def flat_tensors(arguments: Any) -> list[Tensor]:
-    """All tensors in nested lists of arguments, in order."""
-    found: list[Tensor] = []
-    for argument in arguments:
-        if isinstance(argument, Tensor):
-            found.append(argument)
-        elif isinstance(argument, list | tuple):
-            found += flat_tensors(argument)
-    return found
 
 
 _OUTSIDE: dict[Any, bool] = {}  # code object -> neither torch nor the meter

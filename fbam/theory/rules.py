@@ -124,7 +124,7 @@ def _cumulative(model: CostModel, call: Call) -> Charge:
 
 @rule("index", "index_select", "gather", "embedding", "take")
 def _selection(model: CostModel, call: Call) -> Charge:
-    source, indices = (call.args[0], _tensors(call.args[1:]))
+    source, indices = (call.args[0], flat_tensors(call.args[1:]))
     if all(call.constant(index) for index in indices):
         return FREE
     k = source.shape[0] if call.name == "embedding" else _extent(source, call)
@@ -133,7 +133,7 @@ def _selection(model: CostModel, call: Call) -> Charge:
 
 @rule("scatter", "scatter_add", "scatter_reduce", "index_put", "_index_put_impl", "_unsafe_index_put", "index_add", "index_copy", "masked_scatter")
 def _scattering(model: CostModel, call: Call) -> Charge:
-    indices = [t for t in _tensors(call.args[1:]) if t.dtype in (torch.int64, torch.int32, torch.bool)]
+    indices = [t for t in flat_tensors(call.args[1:]) if t.dtype in (torch.int64, torch.int32, torch.bool)]
     adds = call.name in ("scatter_add", "scatter_reduce", "index_add") or call.argument(3) is True
     k = max([1, *(index.numel() for index in indices)])
     if all(call.constant(index) for index in indices) and not adds:
@@ -175,14 +175,14 @@ def _sorting(model: CostModel, call: Call) -> Charge:
     return Charge(levels, call.args[0].numel() * max(1, stages), "all", note)
 
 
-def _tensors(arguments: Any) -> list[Tensor]:
+def flat_tensors(arguments: Any) -> list[Tensor]:
     """All tensors in nested lists of arguments, in order."""
     found: list[Tensor] = []
     for argument in arguments:
         if isinstance(argument, Tensor):
             found.append(argument)
         elif isinstance(argument, list | tuple):
-            found += _tensors(argument)
+            found += flat_tensors(argument)
     return found
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fbam.models.sequence_stack import SequenceStack
 from fbam.tasks.frjt import SPLITS, Exits, JumpsTask, Programs, Split, run
 from fbam.tasks.frjt_tokens import JumpsTokenizer, Labels
+from fbam.training.config import TrainingConfig
 from fbam.training.curriculum import Curriculum, Kind
 from fbam.training.supervised import Batch, Schedule, SupervisedError, fit
 
@@ -28,10 +29,11 @@ TRAIN, POOL, CHECK, HELD_OUT = range(4)  # streams of random numbers
 CHUNK_TOKENS = 1 << 15  # tokens scored at once
 
 
-class JumpsConfig(BaseModel):
+class JumpsConfig(TrainingConfig):
     """Configuration of one training; all keys are required, as JSON values."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    ERROR = SupervisedError
+    TRAINING = "a jumps training"
 
     family: str
     layers: int = Field(ge=1)
@@ -61,15 +63,6 @@ class JumpsConfig(BaseModel):
     curve_depths: list[int] = Field(min_length=1)
     test_depths: list[int] = Field(min_length=1)
     test_programs: int = Field(ge=1)
-
-    @classmethod
-    def parse(cls, config: dict) -> JumpsConfig:
-        """Check a flat dict. Raises SupervisedError for a missing, unknown or wrong value."""
-        try:
-            return cls.model_validate(config)
-        except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise SupervisedError(f"configuration of a jumps training: {wrong}") from error
 
     @property
     def task(self) -> JumpsTask:

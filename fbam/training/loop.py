@@ -21,8 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from safetensors.torch import save
 from torch.nn import functional as F
 from torch.optim import Optimizer
@@ -32,10 +31,11 @@ from fbam.models.action_model import ActionModel, ModelConfig
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
 from fbam.training.checkpoint import History, load_checkpoint, save_checkpoint
+from fbam.training.config import TrainingConfig
 from fbam.training.determinism import deterministic
 from fbam.training.evaluation import score, summary
 from fbam.training.optim import optimisers
-from fbam.training.streaming import streaming_backward
+from fbam.training.streaming import chunks, streaming_backward
 from fbam.training.windows import LazyBatch, Windows
 
 
@@ -47,10 +47,11 @@ class NonFiniteLossError(ArithmeticError):
     """The loss is no longer a number; the message names the step and the file with the batch."""
 
 
-class CellConfig(BaseModel):
+class CellConfig(TrainingConfig):
     """Configuration of one training; all keys are required, as JSON values."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    ERROR = TrainingError
+    TRAINING = "a training"
 
     recordings: list[str] = Field(min_length=1)
     tokenizer: str
@@ -76,18 +77,6 @@ class CellConfig(BaseModel):
     frame_chunk: int = Field(ge=0)  # frames of a window that the head recomputes at a time; 0 = plain autograd
     state_every: int = Field(ge=1)  # positions between two kept states of the main model
     micro_batch: int = Field(ge=0)  # windows worked on at a time by streaming; 0 = all
-
-    @classmethod
-    def parse(cls, config: dict) -> CellConfig:
-        """Check a flat dict.
-
-        :raises TrainingError: a missing, unknown or wrong value
-        """
-        try:
-            return cls.model_validate(config)
-        except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise TrainingError(f"configuration of a training: {wrong}") from error
 
     def windows(self) -> tuple[Windows, Windows]:
         """Open the recordings and return the training part and the held-out part.
@@ -131,10 +120,9 @@ def backward(model: ActionModel, batch: LazyBatch, cell: CellConfig) -> float:
     if cell.frame_chunk == 0:
         return plain_backward(model, batch)
     size = batch.target.shape[0]
-    every = cell.micro_batch or size
-    parts = [batch.narrow(i, min(i + every, size)) for i in range(0, size, every)]
-    chunks = {"frame_chunk": cell.frame_chunk, "state_every": cell.state_every}
-    return sum(streaming_backward(model, part, **chunks, share=part.target.shape[0] / size) for part in parts)
+    parts = [batch.narrow(i, j) for i, j in chunks(0, size, cell.micro_batch or size)]
+    sizes = {"frame_chunk": cell.frame_chunk, "state_every": cell.state_every}
+    return sum(streaming_backward(model, part, **sizes, share=part.target.shape[0] / size) for part in parts)
 
 
 def train_step(model: ActionModel, optimisers: Sequence[Optimizer], gradients: Callable[[], float]) -> float:

@@ -31,7 +31,7 @@ from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
 from fbam.training.determinism import deterministic
 from fbam.training.loop import plain_backward
-from fbam.training.streaming import streaming_backward
+from fbam.training.streaming import chunks, streaming_backward
 from fbam.training.windows import LazyBatch, Windows
 
 WAYS = ("plain", "checkpointed", "streaming")
@@ -58,11 +58,6 @@ class PassConfig(BaseModel):
     state_every: int = Field(ge=1)
     repeats: int = Field(ge=1)
 
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes of the L B D float32 numbers that streaming keeps on the host."""
-        return 4 * self.length * self.batch * self.width
-
 
 def checkpointed_backward(model: ActionModel, batch: LazyBatch, frame_chunk: int) -> float:
     """Plain autograd with the frame heads under torch's activation checkpointing, ``frame_chunk`` frames at a time."""
@@ -72,7 +67,7 @@ def checkpointed_backward(model: ActionModel, batch: LazyBatch, frame_chunk: int
     def encode(start: int, stop: int, _: torch.Tensor) -> torch.Tensor:
         return model.encode(*batch.frames(start, stop))
 
-    pieces = [checkpoint(encode, i, min(i + frame_chunk, length), anchor, use_reentrant=False) for i in range(0, length, frame_chunk)]
+    pieces = [checkpoint(encode, i, j, anchor, use_reentrant=False) for i, j in chunks(0, length, frame_chunk)]
     x, _ = model.advance(torch.cat(pieces, dim=1), model.initial_state(batch.target.shape[0]))
     loss = F.cross_entropy(model.output(x).flatten(0, 1), batch.target.flatten())
     loss.backward()

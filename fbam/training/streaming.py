@@ -32,7 +32,8 @@ class FrameSource(Protocol):
         """Return code, fg, bg, style of positions ``start`` to ``stop`` - 1, (B, stop - start, N_f) each."""
 
 
-def _chunks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+def chunks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+    """Cut positions ``start`` to ``stop`` - 1 into runs of ``size``; the last one may be shorter."""
     return [(i, min(i + size, stop)) for i in range(start, stop, size)]
 
 
@@ -42,9 +43,9 @@ def _forward(model: ActionModel, source: FrameSource, frame_chunk: int, state_ev
     batch, length = source.target.shape
     states, kept = model.initial_state(batch), []
     vectors = states[0][0].new_empty(batch, length, model.config.width)
-    for start, stop in _chunks(0, length, state_every):
+    for start, stop in chunks(0, length, state_every):
         kept.append(states)
-        for i, j in _chunks(start, stop, frame_chunk):
+        for i, j in chunks(start, stop, frame_chunk):
             vectors[:, i:j] = model.encode(*source.frames(i, j))
         if stop < length:
             _, states = model.advance(vectors[:, start:stop], states)
@@ -68,7 +69,7 @@ def streaming_backward(model: ActionModel, source: FrameSource, *, frame_chunk: 
     vectors, kept = _forward(model, source, frame_chunk, state_every)
     after: list[Tensor] = []  # gradients of the states behind the chunk, h and c of each layer
     total = 0.0
-    for (start, stop), states in zip(reversed(_chunks(0, length, state_every)), reversed(kept)):
+    for (start, stop), states in zip(reversed(chunks(0, length, state_every)), reversed(kept)):
         x, states = vectors[:, start:stop].clone().requires_grad_(), _leaves(states)
         y, final = model.advance(x, states)
         logits = model.output(y)  # (B, k_c, V)
@@ -78,6 +79,6 @@ def streaming_backward(model: ActionModel, source: FrameSource, *, frame_chunk: 
         torch.autograd.backward([loss, *ends], [None, *after])
         after = [tensor.grad for state in states for tensor in state]
         total += loss.item()
-        for i, j in _chunks(start, stop, frame_chunk):
+        for i, j in chunks(start, stop, frame_chunk):
             model.encode(*source.frames(i, j)).backward(x.grad[:, i - start : j - start])
     return total

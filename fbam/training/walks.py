@@ -20,13 +20,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fbam.models.running_sum import RunningSum
 from fbam.models.sequence_stack import SequenceStack
 from fbam.tasks import maze
+from fbam.training.config import TrainingConfig
 from fbam.training.determinism import deterministic
 from fbam.training.supervised import Batch, fit
 
@@ -39,10 +40,11 @@ class WalkError(ValueError):
     """The configuration is not one of a training on walks; the message names the key."""
 
 
-class WalkConfig(BaseModel):
+class WalkConfig(TrainingConfig):
     """Configuration of one training; all keys are required, as JSON values."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    ERROR = WalkError
+    TRAINING = "a training on walks"
 
     size: int
     opened: float
@@ -62,15 +64,6 @@ class WalkConfig(BaseModel):
     evaluate_every: int = Field(ge=1)
     validation_walks: int = Field(ge=1)
     test_walks: int = Field(ge=0)  # 0: a run that only serves a choice and must not see the test set
-
-    @classmethod
-    def parse(cls, config: dict) -> WalkConfig:
-        """Check a flat dict. Raises WalkError for a missing, unknown or wrong value."""
-        try:
-            return cls.model_validate(config)
-        except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise WalkError(f"configuration of a training on walks: {wrong}") from error
 
     def build_model(self) -> nn.Module:
         """The untrained model: (B, T, 1) int64 to (B, T, 2) coordinates, or to row and column logits side by side."""
