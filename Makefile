@@ -19,7 +19,7 @@ $(VENV)/installed: pyproject.toml
 	@touch $@
 
 test: setup ## set up and run all tests (the smoke profile end to end among them)
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
 
 smoke full: setup ## a profile: smoke (a minute, plumbing only), full (an evening)
 	@$(BIN)/python -m fbam.pipeline $@
