@@ -13,9 +13,11 @@ from pydantic import BaseModel, ValidationError, model_validator
 
 from fbam.experiments.files import read_yaml
 from fbam.schema.base import Section
-from fbam.schema.data import Corpus, Data, Tokenizer
+from fbam.schema.data import Corpus, Data, Rate, Tokenizer
 from fbam.schema.diagnostics import Criticality, DiffInflate, Frjt, Maze
-from fbam.schema.model import Flops, Memory, Scaling, Training
+from fbam.schema.model import Memory, Model, Training
+from fbam.schema.rollout import Rollout
+from fbam.schema.scaling import Ablations, Flops, Scaling, Walltime
 from fbam.schema.theory import Depth, Theory
 
 
@@ -33,28 +35,34 @@ class Params(Section):
     maze: Maze
     diff_inflate: DiffInflate
     corpus: Corpus
+    rate: Rate
     tokenizer: Tokenizer
     data: Data
+    model: Model
     memory: Memory
     training: Training
+    rollout: Rollout
     scaling: Scaling
+    walltime: Walltime
+    ablations: Ablations
     flops: Flops
 
     @model_validator(mode="after")
     def _consistent(self) -> Params:
-        late = [step for step in self.scaling.steps if step > self.training.steps]
-        if late:
-            raise ValueError(f"scaling.steps {late} lie beyond training.steps {self.training.steps}")
-        every, window = self.training.report_every, self.scaling.window * self.training.steps
-        uneven = [step for step in (*self.scaling.steps, window, self.training.steps) if step % every]
-        if uneven:
-            raise ValueError(f"training.report_every {every} must divide training.steps, every one of scaling.steps and the "
-                             f"window of {window:g} steps, but not {uneven[0]:g}")
+        every = self.training.report_every
+        if self.training.steps % every:
+            raise ValueError(f"training.report_every {every} must divide training.steps {self.training.steps}")
         screen = self.corpus.training
-        for name, poolings in [("training", self.training.poolings), ("memory", self.memory.poolings)]:
+        halved = {name: section.poolings for name, section in [("model", self.model), ("memory", self.memory), ("training", self.training)]
+                  if getattr(section, "frame_head", "attention") == "attention"}
+        for name, poolings in halved.items():
             if screen.rows * screen.columns % 2**poolings:
                 raise ValueError(f"{name}.poolings {poolings} cannot halve a frame of "
                                  f"{screen.rows} x {screen.columns} cells that often (corpus.training)")
+        sweep, settings = self.scaling.frame, self.scaling.settings
+        if settings.frame_head == "attention" and sweep.rows * sweep.columns % 2**settings.poolings:
+            raise ValueError(f"scaling.settings.poolings {settings.poolings} cannot halve a frame of {sweep.rows} x {sweep.columns} "
+                             "cells that often")
         return self
 
 

@@ -37,7 +37,8 @@ def _dvc_status(root: Path) -> dict:
 
 
 def scaling_picture(rows: list[dict]) -> str:
-    """Loss against length at the last fixed step, each family beside the other, as SVG for the README."""
+    """Loss against length at the first task's last fixed step, each family beside the other, as SVG for the README."""
+    rows = [row for row in rows if row["task"] == rows[0]["task"]]
     last = max(row["step"] for row in rows)
     rows = [row for row in rows if row["step"] == last]
     points = {row["control"]: [{"length": length, "loss": loss} for length, loss in row["points"]] for row in rows}
@@ -66,7 +67,7 @@ def publish(root: Path) -> list[Path]:
                 content = read_json(file)
                 content["provenance"][0]["commit"] = head
                 write_json(fresh / ("timings" if part == "timings" else "") / file.name, content)
-        write_text(fresh / "scaling.svg", scaling_picture(read_json(fresh / "scaling.json")["rows"]))
+        write_text(fresh / "scaling.svg", scaling_picture(read_json(fresh / "scaling_fits.json")["rows"]))
         if (target / "README.md").exists():
             shutil.copy2(target / "README.md", fresh / "README.md")
         if target.exists():

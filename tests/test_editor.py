@@ -1,5 +1,6 @@
 """Editor, shell and keys: plans driven through the editor, a flat-text model beside it, quoting beside a real shell."""
 
+import posixpath
 import subprocess
 
 import pytest
@@ -18,6 +19,12 @@ from fbam.sessions.shell import Shell, command, in_quotes, quote, split
 NEVER = 10**9
 CHARACTERS = "ab} \t\r\x01\x7f\x1b\x85\ufeff\u4e2d\u0301\udcff\U0001f600"
 TEXTS = st.lists(st.text(alphabet=CHARACTERS, max_size=12), max_size=12).map("\n".join)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_kernels() -> None:
+    """Compile what plans need, or load it, outside of any test's time."""
+    plan("a\nb", "c\nd\ne", Limits(), 99)
 
 
 def opened(text: str = "", height: int = 5) -> Editor:
@@ -228,18 +235,20 @@ def test_saving_into_a_missing_directory_is_refused():
     assert not editor.closed and editor.message == "no/file: no such directory"
 
 
-def test_the_window_follows_by_one_line_and_jumps_to_the_middle():
+def test_a_cursor_that_leaves_the_window_stands_in_its_middle():
     editor = opened("\n".join(map(str, range(100))), height=10)
     press(editor, *[key.DOWN] * 9)
     assert editor.top == 0
     press(editor, key.DOWN)
-    assert editor.top == 1
+    assert (editor.line, editor.top) == (10, 5)
     press(editor, *":50\r")
     assert editor.top == 44
-    press(editor, *[key.UP] * 6)
-    assert (editor.line, editor.top) == (43, 43)
+    press(editor, *[key.UP] * 5)
+    assert (editor.line, editor.top) == (44, 44)
+    press(editor, key.UP)
+    assert (editor.line, editor.top) == (43, 38)
     press(editor, key.PAGE_DOWN)
-    assert (editor.line, editor.top) == (52, 43)
+    assert (editor.line, editor.top) == (52, 47)
 
 
 # --- shell ---
@@ -316,6 +325,42 @@ def test_commands_of_the_shell():
     assert shell.editor is None and shell.files.files["empty"].text == "new"
 
 
+def test_version_control_lists_what_differs_from_what_was_added():
+    shell = ready(a="text", b="text", c="text")
+    assert enter(shell, "vcs status") == "A a\nA b\nA c"
+    for line in ["vcs add -A", "touch d", "rm a", "chmod 755 b"]:
+        assert enter(shell, line) == ""
+    assert enter(shell, "vcs status") == "D a\nM b\nA d"
+    assert enter(shell, "vcs add -A") == ""
+    assert enter(shell, "vcs status") == "nothing changed"
+    assert shell.files.log == []
+
+
+def test_finished_lines_go_until_half_of_the_pane_is_free():
+    shell = Shell(FileSystem(), height=5, rows=8, cols=20)
+    for k in range(7):
+        enter(shell, f"touch {k}")
+    assert [line.text for line in shell.output] == [f"touch {k}" for k in range(7)]
+    enter(shell, "touch 7")
+    assert [line.text for line in shell.output] == ["touch 5", "touch 6", "touch 7"]
+    enter(shell, "vcs commit -m '" + "long " * 40 + "'")
+    assert [line.prompt for line in shell.output] == ["$ ", ""]  # the last command stays, however long
+
+
+NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["mkdir -p", "touch", "rm", "rm -r", "mv"]), NAMES, NAMES), max_size=20))
+def test_the_listing_of_a_directory_is_what_is_in_it(commands):
+    shell = ready()
+    for name, first, second in commands:
+        enter(shell, f"{name} {first}" + f" {second}" * (name == "mv"))
+        files = shell.files
+        for directory in files.directories:
+            paths = [path for path in files.files.keys() | files.directories - {""} if posixpath.dirname(path) == directory]
+            assert files.below(directory) == sorted(paths, key=lambda path: (path in files.files, path))
+
+
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
@@ -333,7 +378,8 @@ def test_commands_of_the_shell():
         ("ln x y", "ln: only symbolic links, with -s"),
         ("chmod +x a", "chmod: +x: not a mode of three octal digits"),
         ("chmod 755 l", "chmod: l: is a symbolic link"),
-        ("vcs push -m x", 'vcs: usage: vcs commit -m "message"'),
+        ("vcs push -m x", 'vcs: usage: vcs status | add -A | commit -m "message"'),
+        ("vcs", 'vcs: usage: vcs status | add -A | commit -m "message"'),
         ("'two\nlines'", "two\nlines: command not found"),
     ],
 )

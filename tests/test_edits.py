@@ -18,6 +18,12 @@ TEXTS = st.one_of(
 LIMITS = st.builds(Limits, file_characters=st.integers(0, 60), line_characters=st.integers(0, 8))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_kernels() -> None:
+    """Compile what plans need, or load it, outside of any test's time."""
+    plan("a\nb", "c\nd\ne", Limits(), 99)
+
+
 def carry_out(text: str, steps: Plan) -> str:
     """What a plan means, on a flat text; lines are looked up anew for each edit."""
     for edit in steps.edits:

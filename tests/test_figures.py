@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 from fbam.analysis import figures, terminal
+from fbam.recording import colours, drawable
 from fbam.recording.cells import BOLD, REVERSE, UNDERLINE, blank
 
 RUNS = [{"length": length, "loss": 5 * length**-0.2, "losses": [6.0, 5.0, 4.0, 4.0 - 0.1 * length]} for length in (1, 2, 4, 8)]
-ALPHAS = [{"step": s, "alpha": a, "low": a - 0.05, "high": a + 0.1} for s, a in ((100, 0.1), (200, 0.2), (300, 0.22))]
 BARS = [{"component": "head", "flops": 2.7e14}, {"component": "main", "flops": 2e13}]
 
 
@@ -36,7 +36,6 @@ def draw(function, *arguments):
     ("function", "arguments"),
     [
         (figures.loss_against_length, (RUNS, {"ours": (5, 0.2), "paper, s = 4000": (4.96, 0.318)})),
-        (figures.alpha_against_step, (ALPHAS, {"paper": (0.308, 720)})),
         (figures.loss_curves, (RUNS, 2)),
         (figures.flops_bars, (BARS,)),
         (figures.loss_against_labels, ([run | {"batch": 4, "seed": 0} for run in RUNS], 2, 1)),
@@ -92,20 +91,9 @@ def test_no_rows_is_an_error_and_not_an_empty_picture():
         draw(figures.loss_against_length, [], {})
 
 
-def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return np.dot(linear, [0.2126, 0.7152, 0.0722])
-
-
-@pytest.mark.parametrize("index", [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14])
-def test_palette_colours_can_be_read_on_white(index):
-    assert 1.05 / (luminance(terminal.PALETTE[index]) + 0.05) >= 4.5
-
-
 @pytest.mark.parametrize(("index", "expected"), [(16, "#000000"), (196, "#ff0000"), (231, "#ffffff"), (232, "#080808"), (255, "#eeeeee")])
 def test_the_256_colours_are_those_of_xterm(index, expected):
-    assert terminal.colour(index, "none") == expected
+    assert colours.colour(index, "none") == expected
 
 
 def shown(element):
@@ -117,7 +105,7 @@ def test_a_drawn_frame_has_the_text_of_its_cells(data):
     frame = blank(3, 8)
     for field, values in (("code", st.integers(0, 0x2FF)), ("fg", st.integers(0, 255)), ("style", st.integers(0, 7))):
         frame[field] = np.array(data.draw(st.lists(values, min_size=24, max_size=24))).reshape(3, 8)
-    expected = "\n".join("".join(terminal.character(code) for code in row["code"].tolist() if code) for row in frame)
+    expected = "\n".join("".join(chr(code) for code in row["code"].tolist() if code) for row in drawable.drawable(frame))
     assert shown(terminal.frame_html(frame, "a frame")) == expected
 
 
@@ -142,7 +130,6 @@ def test_a_wide_character_takes_the_room_of_its_two_cells():
     assert body == 'a<span style="display:inline-block;width:2ch">中</span>b</pre>'
 
 
-def test_what_cannot_be_drawn_is_replaced_and_the_rank_is_checked():
-    assert [terminal.character(code) for code in (7, 0xDC80, 0x110000, 65)] == ["\ufffd"] * 3 + ["A"]
+def test_only_one_frame_is_drawn():
     with pytest.raises(ValueError, match="one frame"):
         terminal.frame_html(blank(2, 3)[0], "a row")

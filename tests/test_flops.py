@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fbam.analysis import flops
 from fbam.analysis.flops import PAPER, Shape
+from fbam.models.action_model import ActionModel, ModelConfig
+from fbam.models.flop_count import counted
+from fbam.training.optim import split_parameters
 
 sizes = st.integers(1, 64)
 shapes = st.builds(
@@ -83,3 +87,42 @@ def test_seconds_at_a_rate():
     for rate in (0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="rate"):
             flops.seconds(1.0, rate)
+
+
+SMALL = [(Shape(B=2, D=8, N_f=48, P=2, L_t=3, T_s=5, L_s=2), 2), (Shape(B=1, D=12, N_f=24, P=1, L_t=0, T_s=3, L_s=1), 1),
+         (Shape(B=3, D=4, N_f=16, P=0, L_t=1, T_s=2, L_s=3), 1)]
+CODES, VOCABULARY = 16, 11
+
+
+def model_of(shape, heads, main="lstm"):
+    return ActionModel(ModelConfig(rows=2, cols=shape.N_f // 2, vocab_size=VOCABULARY, codes=CODES, width=shape.D, heads=heads,
+                                   poolings=shape.P, head_blocks=shape.L_t, layers=shape.L_s, main=main))
+
+
+@pytest.mark.parametrize(("shape", "heads"), SMALL)
+def test_the_closed_forms_are_what_torch_counts_on_the_real_modules(shape, heads):
+    blank = torch.zeros(shape.B, shape.T_s, shape.N_f, dtype=torch.int64)
+    vectors = torch.randn(shape.B, shape.T_s, shape.D)
+    for main, expected in [("lstm", flops.main_lstm(shape)), ("attention", flops.main_attention(shape))]:
+        model = model_of(shape, heads, main)
+        with torch.no_grad():
+            assert counted(lambda: model.encode(blank, blank, blank, blank)) == flops.head_sequence(shape)
+            assert counted(lambda: model.advance(vectors, model.initial_state(shape.B))) == expected
+            whole = counted(lambda: model(blank, blank, blank, blank))
+        output = 2 * shape.B * shape.T_s * shape.D * VOCABULARY
+        assert whole == flops.head_sequence(shape) + expected + output
+
+
+@pytest.mark.parametrize(("shape", "heads"), SMALL)
+def test_parameters_are_those_of_the_real_model(shape, heads):
+    model = model_of(shape, heads)
+    assert flops.parameters(shape, CODES, VOCABULARY) == model.parameter_count
+    matrices, others = split_parameters(model, model.output)
+    assert flops.matrix_parameters(shape) == sum(parameter.numel() for parameter in matrices)
+    expected = 4 * (2 * model.parameter_count + flops.matrix_parameters(shape) + 2 * sum(parameter.numel() for parameter in others))
+    assert flops.state_bytes(model.parameter_count, flops.matrix_parameters(shape)) == expected
+
+
+def test_what_streaming_keeps_grows_with_the_length_alone():
+    one, two = (flops.kept_bytes(replace(PAPER, T_s=frames), 32) for frames in (1024, 2048))
+    assert two == 2 * one == 2 * 4 * 512 * 768 * (2048 + 4 * 32)

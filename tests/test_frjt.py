@@ -188,6 +188,8 @@ def test_statistics_of_a_known_sample():
     found = frjt.statistics(programs)
     assert (found.coverage, found.halting_B) == (5 / 9, 2 / 3)
     assert found.early_exits == pytest.approx(1 / 3) and found.duplicates == pytest.approx(1 / 3)
+    assert found.equal_targets == 0
+    assert frjt.statistics(Programs(np.array([EXAMPLE, [[1, 0, 1, 1], [1, 0, 0, -1], [0] * 4]], np.int16), np.array([3, 3]))).equal_targets == 0.5
     with pytest.raises(JumpsError, match="one depth"):
         frjt.statistics(JumpsTask().draw(np.random.default_rng(0), [2, 3]))
 

@@ -13,8 +13,9 @@ from fbam.training.jumps import JumpsConfig, train_jumps
 
 SETTINGS = {
     "registers": 2, "width": 16,
-    "learning": {"rates": [0.001, 0.01], "trial_steps": 3, "trial_depths": [2], "weight_decay": 0.1, "grad_clip": 0.3, "warm_up": 1},
-    "adaptive": {"advance_at": 0.9, "check_every": 2, "check_programs": 16},
+    "learning": {"rates": [0.001, 0.01], "trial_steps": 3, "trial_tokens": 40,
+                 "trial_depths": [2], "weight_decay": 0.1, "grad_clip": 0.3, "warm_up": 1},
+    "adaptive": {"advance_at": 0.9, "check_every": 2, "check_programs": 16, "even_jumps": 0.5},
     "testing": {"depths": [2, 3, 4, 8, 64], "programs": 20, "curve_every": 2},
     "data": {"programs": 50, "depth": 4},
 }
@@ -36,8 +37,8 @@ def test_every_run_of_every_study_is_planned_with_its_familys_rate():
 
 def test_every_family_is_tried_at_every_rate_with_one_seed():
     runs = study.rate_runs([HEADLINE, PAPER], SETTINGS)
-    assert sorted((run.config["family"], run.config["lr"], run.config["seed"], run.config["steps"]) for run in runs) == [
-        ("lstm", 0.001, 3, 3), ("lstm", 0.01, 3, 3), ("mamba2", 0.001, 3, 2), ("mamba2", 0.01, 3, 2)]
+    assert sorted((run.config["family"], run.config["lr"], run.config["seed"], run.config["steps"], run.config["tokens"]) for run in runs) == [
+        ("lstm", 0.001, 3, 3, 40), ("lstm", 0.01, 3, 3, 40), ("mamba2", 0.001, 3, 2, 30), ("mamba2", 0.01, 3, 2, 30)]
     assert all(run.config["test_depths"] == [2] for run in runs)
 
 
@@ -79,7 +80,7 @@ def test_variants_cover_every_depth_that_is_tested():
 
 def scored(name, model, accuracy, layers=2, depth=16, seed=0, **more):
     return {"study": name, "model": model, "layers": layers, "depth": depth, "seed": seed, "n": 400, "test_accuracy": accuracy,
-            "train_accuracy": accuracy, "validation_accuracy": accuracy, "task": "single exits", "max_depth": 8, **more}
+            "train_accuracy": accuracy, "validation_accuracy": accuracy, "task": "single exits", "max_depth": 8, "deepest": 8, **more}
 
 
 def curve(model, losses, study="paper", seed=0):
@@ -110,6 +111,16 @@ def test_verdicts_pass_where_the_papers_statements_are_true():
     assert (found["matched_step"], found["matched_step_lstm"], found["matched_step_mamba"]) == (1, 0.7, 0.6)
     assert found["paper_lstm_validation"] == found["paper_lstm_last"] == 0.7
     assert found["rise_transformer"] == pytest.approx(0.3) and found["middle_depth"] == 16
+
+
+def test_each_seed_is_read_alone():
+    scores = rows_that_hold()[0] + [scored("headline", "lstm", accuracy, depth=depth, seed=2) for depth, accuracy in ((4, 1), (16, 0.5), (32, 0.5))]
+    scores += [scored("headline", model, 0.6, depth=depth, seed=2) for model in ("transformer", "mamba") for depth in (4, 16, 32)]
+    rows = frjt.by_seed(scores)
+    assert [row["seed"] for row in rows] == [0, 1, 2]
+    assert [row["at_target"] for row in rows] == [row["lstm_above_others"] for row in rows] == [True, True, False]
+    last = cells_of(frjt_tables.seeds(rows, ("at_target", "lstm_above_others")))[-1]
+    assert last[0] == "seeds for which it holds" and last.count("2 of 3") == 2
 
 
 @pytest.mark.parametrize("change, fails", [

@@ -11,7 +11,8 @@ from torch import nn
 from fbam.tasks.frjt import run
 from fbam.training import supervised
 from fbam.training.curriculum import Curriculum, CurriculumError
-from fbam.training.jumps import JumpsConfig, NoisyStart, Training, held_out, score, tensors, train_jumps
+from fbam.training.jumps import JumpsConfig, Training, held_out, score, tensors, train_jumps
+from fbam.training.noisy_start import NoisyStart
 from fbam.training.scratchpad import Scratchpad, train_cell, train_scratchpad
 from fbam.training.supervised import Batch, DivergedError, SupervisedError, fit, masked_cross_entropy, rate_factor
 
@@ -19,7 +20,7 @@ CONFIG = {
     "family": "lstm", "layers": 1, "width": 16, "seed": 0, "registers": 2, "registers_per_block": 0.0, "exits": "paired", "fused": True,
     "labels": "relative", "curriculum": "adaptive", "max_depth": 6, "programs": 0, "scratchpad": False, "initial_noise": 0.0, "steps": 6, "tokens": 60,
     "lr": 0.01, "weight_decay": 0.1, "schedule": "cosine", "warm_up": 2, "grad_clip": 0.3, "advance_at": 0.9, "check_every": 2,
-    "check_programs": 16, "curve_every": 4, "curve_depths": [4], "test_depths": [4, 8], "test_programs": 20,
+    "check_programs": 16, "even_jumps": 0.5, "curve_every": 4, "curve_depths": [4], "test_depths": [4, 8], "test_programs": 20,
 }
 
 
@@ -180,6 +181,18 @@ def test_training_programs_of_a_fixed_set_come_from_it():
     assert set(training.training_programs(np.random.default_rng(1), np.array([1, 4, 4, 6])).keys().tolist()) <= pool
     unseen = held_out(training.task, 4, "test", 50)
     assert not pool & set(unseen.keys().tolist())
+
+
+def test_jumps_are_evened_out_in_the_share_of_programs_asked_for():
+    long_jumps = {}
+    for share in (0.0, 1.0):
+        training = Training(JumpsConfig.parse(CONFIG | {"even_jumps": share, "max_depth": 16, "tokens": 16000}))
+        training.curriculum.deepest = 16
+        programs = training.tokenizer.decode(training.sample(0).inputs.numpy())
+        first = programs.fields[programs.depths == 16, 0, 2:]  # far from the last block, to which longer jumps go
+        assert run(programs).halts.size > 900
+        long_jumps[share] = float((first[first > 0] == 4).mean())
+    assert long_jumps[0.0] == pytest.approx(0.05, abs=0.03) and long_jumps[1.0] == pytest.approx(0.25, abs=0.05)
 
 
 def test_noise_reaches_recurrent_states_in_training_only():

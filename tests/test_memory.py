@@ -15,7 +15,7 @@ def config(tmp_path_factory) -> dict:
     paths = [record(folder / "a.fbam", 1)]
     tokenizer(folder / "tokenizer.json", paths)
     return {"recordings": [str(paths[0])], "tokenizer": str(folder / "tokenizer.json"), "data": fingerprint(paths, folder / "tokenizer.json"),
-            "batch": 4, "width": 32, "poolings": 1, "head_blocks": 1, "layers": 2, "codes": 64, "frame_chunk": 1, "state_every": 4}
+            "batch": 4, "width": 32, "poolings": 1, "head_blocks": 1, "layers": 2, "codes": 64, "frame_head": "attention", "frame_chunk": 1, "state_every": 4}
 
 
 def test_gradients_of_the_ways_are_compared(config):

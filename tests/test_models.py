@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from fbam.models.action_model import ActionModel, ModelConfig, ModelConfigError
-from fbam.models.frame_head import Attention, FrameHead, pool
+from fbam.models.frame_head import Attention, AttentionHead, pool
 from fbam.sequence.lstm import LSTM
 
 CONFIG = ModelConfig(
@@ -67,7 +67,7 @@ def test_pooling_averages_neighbours():
 
 
 def test_head_halves_the_sequence_at_each_stage():
-    head = FrameHead(cells=16, codes=64, width=12, heads=2, poolings=2, blocks=1)
+    head = AttentionHead(cells=16, codes=64, width=12, heads=2, poolings=2, blocks=1)
     lengths = []
     for part in [*head.stages, *head.blocks, head.reduction]:
         part.register_forward_pre_hook(lambda _, inputs: lengths.append(inputs[0].shape[1]))
@@ -134,7 +134,7 @@ def test_weights_follow_from_the_seed_and_leave_the_generator_alone():
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(first[name], same[name]) for name in first)
     assert not torch.equal(first["head.code.weight"], other["head.code.weight"])
-    assert not torch.equal(first["layers.0.lstm.cell.weight_hh_l0"], other["layers.0.lstm.cell.weight_hh_l0"])
+    assert not torch.equal(first["layers.0.mixer.cell.weight_hh_l0"], other["layers.0.mixer.cell.weight_hh_l0"])
 
 
 def test_parameter_count_is_what_the_architecture_says():

@@ -45,7 +45,9 @@ def changed(content: dict, section: str, key: str, value) -> dict:
         ("corpus", "training", {"rows": 1, "columns": 24, "block_frames": 1}, "corpus.training.rows"),
         ("training", "poolings", 9, "cannot halve a frame of 4 x 24"),
         ("corpus", "repositories", [{"sauce": "x"}], "corpus.repositories.0.source is missing"),
-        ("scaling", "steps", [1, 2, 10**9], "lie beyond training.steps"),
+        ("training", "report_every", 7, "must divide training.steps"),
+        ("scaling", "tasks", [{"name": "edits", "sessions": 9, "steps": 30, "read_at": [10, 20, 40]}], "must rise and end at steps 30"),
+        ("rollout", "held_out", 0.0001, "must be at least 2 sessions"),
     ],
 )
 def test_faults_name_their_key(content, section, key, value, said):

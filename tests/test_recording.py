@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fbam.recording import exact_json
+from fbam.recording import exact_json, kernels, reference
 from fbam.recording.blocks import Block, encode_block
-from fbam.recording.cells import BOLD, CELL, REVERSE, Frames, blank
+from fbam.recording.cells import BOLD, CELL, REVERSE, Frames, blank, pack, unpack
 from fbam.recording.format import FORMAT_VERSION, MAGIC, Recording, RecordingError, RecordingWriter
 
 TEXT = st.text(st.characters())  # lone surrogates included
@@ -41,30 +41,46 @@ def sessions(draw: st.DrawFn, most: int = 12) -> Frames:
     return np.stack(frames)
 
 
-def reference_encode(frames: Frames) -> bytes:
-    """Walk every cell of every frame in turn and note the changed ones."""
-    n, rows, cols = frames.shape
-    before = [blank(1, 1)[0, 0].item()] * (rows * cols)
-    changes, last = [], 0
-    for at, cell in enumerate(cell.item() for frame in frames for row in frame for cell in row):
-        if cell != before[at % (rows * cols)]:
-            changes.append(struct.pack("<IIBBB", at - last, *cell))
-            last = at
-        before[at % (rows * cols)] = cell
-    return b"".join(bytes(change[k] for change in changes) for k in range(11))
+@st.composite
+def edited(draw: st.DrawFn) -> Frames:
+    """(n, R, C) frames of few characters and looks, with what the operations are made for: shifts, scrolls, numbers."""
+    rows, cols = draw(st.integers(1, 9)), draw(st.integers(1, 14))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    frame = blank(rows, cols)
+    frames = []
+    for _ in range(draw(st.integers(1, 20))):
+        for _ in range(rng.integers(0, 4)):
+            y, x, h, n = rng.integers(rows), rng.integers(cols), rng.integers(1, rows + 1), rng.integers(1, 4)
+            match rng.integers(7):
+                case 0:
+                    frame[y, x + n :] = frame[y, x : max(x, cols - n)][: max(0, cols - x - n)].copy()
+                    frame["code"][y, x : x + n] = rng.choice([10, 32, 97, 48, 200, 70000], size=len(frame[y, x : x + n]))
+                case 1:
+                    frame[y, x : max(x, cols - n)] = frame[y, x + n :].copy()
+                case 2:
+                    frame[:, x:] = np.roll(frame[:, x:], rng.integers(-h, h + 1), axis=0)
+                case 3:
+                    frame["code"][y:h, x:] = rng.integers(97, 123, size=frame[y:h, x:].shape)
+                case 4:
+                    frame["code"][y, x : x + n] = rng.integers(48, 58, size=len(frame[y, x : x + n]))
+                case 5:
+                    frame["style"][y : y + n, x:] ^= REVERSE
+                case _:
+                    frame[y, x] = (rng.integers(97, 100), rng.integers(3), 0, 0)
+        frames.append(frame.copy())
+    return np.stack(frames)
 
 
-def reference_decode(payload: bytes, n: int, rows: int, cols: int) -> Frames:
-    """Replace one cell after the other on a strip that starts blank, each change in its frame and all later ones."""
-    frames = np.stack([blank(rows, cols)] * n)
-    at, m = 0, len(payload) // 11
-    for i in range(m):
-        gap, *cell = struct.unpack("<IIBBB", payload[i::m])
-        at += gap
-        frame, position = divmod(at, rows * cols)
-        for later in range(frame, n):
-            frames[later, position // cols, position % cols] = tuple(cell)
-    return frames
+def as_lists(frames: Frames) -> list[reference.Frame]:
+    return [[(int(cell) & 0xFFFFFFFF, int(cell) >> 32) for cell in frame.reshape(-1)] for frame in pack(frames)]
+
+
+def drawn(payload: bytes, frames: Frames, palette: list[int]) -> Frames:
+    out = np.empty_like(frames)
+    numbers = np.arange(len(frames))
+    block = Block(payload, *frames.shape, np.array(palette, dtype=np.uint32))
+    block.draw(numbers, numbers, out.reshape(len(out), -1).view(np.uint8))
+    return out
 
 
 def write(path: Path, frames: Frames, actions: list[str], marks: dict[int, list[tuple[str, str]]], **options) -> Path:
@@ -81,6 +97,7 @@ def write(path: Path, frames: Frames, actions: list[str], marks: dict[int, list[
 
 def read_all(path: Path) -> tuple[dict, Frames, list[str], list]:
     recording = Recording(path)
+    recording.check()
     return recording.header, recording.frames(0, recording.n_frames), recording.actions, recording.commits
 
 
@@ -107,28 +124,54 @@ def sample(folder: Path) -> bytes:
     return write(folder / "sample.fbam", *typed(11), marks, block_frames=3).read_bytes()
 
 
-@given(sessions())
+@settings(deadline=None)
+@given(st.one_of(sessions(), edited()))
 def test_blocks_equal_the_reference(frames: Frames) -> None:
-    payload = encode_block(frames)
-    assert payload == reference_encode(frames)
-    n, rows, cols = frames.shape
-    assert np.array_equal(reference_decode(payload, n, rows, cols), frames)
-    out = np.empty_like(frames)
-    Block.decode(payload, n, rows, cols).draw(list(range(n)), list(range(n)), out)
-    assert np.array_equal(out, frames)
+    payload, palette = encode_block(frames)
+    encoder = reference.Encoder(*frames.shape[1:])
+    for frame in as_lists(frames):
+        encoder.add(frame)
+    assert (encoder.payload(), encoder.palette) == (payload, palette.tolist())
+    decoder = reference.Decoder(payload, *frames.shape[1:], encoder.palette)
+    assert [decoder.next() for _ in frames] == as_lists(frames)
+    assert np.array_equal(drawn(payload, frames, encoder.palette), frames)
 
 
-def test_a_block_stores_what_changes() -> None:
-    frames = np.stack([blank(2, 3)] * 4)
-    assert encode_block(frames) == b""
-    frames["code"][2:, 1, 0] = ord("a")  # frame 2, cell 3 of 6: place 15 on the strip
-    assert encode_block(frames) == bytes([15, 0, 0, 0, 97, 0, 0, 0, 0, 0, 0])
+def test_a_run_of_typing_is_a_run_of_equal_bytes() -> None:
+    frames, _ = typed(6, 1, 8)
+    for t in range(6):
+        frames["style"][t] = 0
+    payload, _ = encode_block(frames)
+    lengths = struct.unpack_from("<4I", payload)
+    assert payload[16 : 16 + lengths[0]] == bytes([kernels.LAST | kernels.NOTHING] + [kernels.LAST | kernels.INSERT] * 5)
 
 
-@pytest.mark.parametrize("payload", [bytes(10), bytes([24, 0, 0, 0, 97, 0, 0, 0, 0, 0, 0])])
+@settings(deadline=None)
+@given(st.one_of(sessions(), edited()), st.data())
+def test_a_crafted_block_draws_something_or_is_refused(frames: Frames, data: st.DataObject) -> None:
+    payload, palette = encode_block(frames)
+    crafted = bytearray(payload)
+    for _ in range(data.draw(st.integers(1, 6))):
+        crafted[data.draw(st.integers(16, len(crafted) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        drawn(bytes(crafted), frames, palette.tolist())
+    except ValueError as error:
+        assert "block" in str(error)
+
+
+def test_more_looks_than_the_first_palette_holds() -> None:
+    frames = np.stack([blank(1, 2)] * 300)
+    frames["fg"] = np.arange(600).reshape(300, 1, 2) % 256
+    frames["bg"] = np.arange(600).reshape(300, 1, 2) // 256
+    payload, palette = encode_block(frames)
+    assert len(palette) == 599  # the look of a blank cell is never written
+    assert np.array_equal(drawn(payload, frames, palette.tolist()), frames)
+
+
+@pytest.mark.parametrize("payload", [bytes(10), bytes(17)])
 def test_a_block_that_does_not_fit_is_refused(payload: bytes) -> None:
-    with pytest.raises(ValueError, match="whole number|outside"):
-        Block.decode(payload, 4, 2, 3)
+    with pytest.raises(ValueError, match="streams"):
+        Block(payload, 4, 2, 3, np.zeros(1, np.uint32))
 
 
 @settings(deadline=None, max_examples=60)
@@ -154,6 +197,59 @@ def test_round_trip(folder: Path, data: st.DataObject) -> None:
     assert np.array_equal(recording.gather(wanted), frames[wanted])
     start = data.draw(st.integers(0, n))
     assert np.array_equal(recording.frames(start, n), frames[start:])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(sessions(), edited()), st.data())
+def test_batches_equal_one_pair_at_a_time(folder: Path, frames: Frames, data: st.DataObject) -> None:
+    n = len(frames)
+    actions = data.draw(st.lists(ACTION, min_size=n, max_size=n))
+    slow = write(folder / "slow.fbam", frames, actions, {}, block_frames=5)
+    packed = pack(frames).reshape(n, -1)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    with RecordingWriter(folder / "fast.fbam", *frames.shape[1:], block_frames=5, header={"source": "a test"}) as writer:
+        codes = np.array([writer.code(action) for action in actions], dtype=np.int32)
+        writer.draw(np.arange(packed.shape[1]), packed[0])
+        position = [np.flatnonzero(after != before) for before, after in zip(packed, packed[1:])]
+        position = [rng.permutation(np.r_[p, rng.integers(0, packed.shape[1], 2)]) for p in position] + [np.zeros(0, int)]
+        cell = [after[p] for p, after in zip(position, [*packed[1:], packed[-1]])]
+        offsets = np.cumsum([0, *map(len, position)])
+        cut = data.draw(st.integers(0, n))
+        for start, stop in ((0, cut), (cut, n)):
+            writer.extend(codes[start:stop], offsets[start : stop + 1], np.concatenate(position), np.concatenate(cell))
+    assert (folder / "fast.fbam").read_bytes() == slow.read_bytes()
+    recording = Recording(slow)
+    assert np.array_equal(recording.action_codes, codes)
+    out = np.empty_like(frames)
+    recording.decode_into(0, out)
+    assert np.array_equal(out, frames) and np.array_equal(unpack(pack(out)), out)
+
+
+def test_opened_files_and_exclusions(folder: Path) -> None:
+    gone = ("c1", "a\udcffb.bin", "0" * 40, 12, "binary")
+    with RecordingWriter(folder / "notes.fbam", 2, 3, header={}) as writer:
+        writer.exclude(*gone)
+        writer.mark_file("first.py")
+        for path in ("second.py", "third.py"):
+            writer.append(blank(2, 3), "\x1b[A")
+            writer.mark_file(path)
+        writer.append(blank(2, 3), "x")
+    recording = Recording(folder / "notes.fbam")
+    assert recording.opened == [(0, "first.py"), (1, "second.py"), (2, "third.py")]
+    assert recording.exclusions == [gone] and recording.exclusions[0].reason == "binary"
+    assert recording.action_table == ["\x1b[A"] and recording.actions == ["\x1b[A", "\x1b[A", "x"]
+
+
+def test_bad_batches(tmp_path: Path) -> None:
+    one = np.ones(1, np.int64)
+    with RecordingWriter(tmp_path / "x.fbam", 2, 3, header={}) as writer:
+        for codes, offsets, position, reason in [
+            ([0x110000], [0, 0], [0], "take them from code"), ([-1], [0, 0], [0], "take them"), ([97], [0], [0], "need 2 offsets"),
+            ([97], [0, 1], [6], "outside the frame"), ([97], [0, 1], [-1], "outside"), ([97], [0, 2], [0], "offsets"),
+            ([97], [1, 0], [0], "offsets"),
+        ]:  # fmt: skip
+            with pytest.raises(ValueError, match=reason):
+                writer.extend(np.array(codes, np.int32), np.array(offsets), np.array(position), one.astype(np.uint64))
 
 
 def test_many_blocks_in_any_order(folder: Path) -> None:
@@ -249,7 +345,7 @@ def test_a_newer_version_is_named(folder: Path) -> None:
     header = exact_json.dumps({"format_version": FORMAT_VERSION + 1, "layout": "unknown yet"})
     path = folder / "newer.fbam"
     path.write_bytes(MAGIC + struct.pack("<II", len(header), zlib.crc32(header)) + header + b"whatever follows")
-    with pytest.raises(RecordingError, match=rf"version {FORMAT_VERSION + 1}, this fbam reads up to {FORMAT_VERSION}"):
+    with pytest.raises(RecordingError, match=rf"version {FORMAT_VERSION + 1}, this fbam reads {FORMAT_VERSION}: update fbam"):
         Recording(path)
 
 

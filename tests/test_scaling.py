@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from conftest import ROOT
 from fbam.analysis import scaling
+from fbam.analysis.paper_scaling import read_paper
 from fbam.analysis.scaling import FitError, fit_power_law, fit_saturation
 
 LENGTHS = [1, 2, 4, 8, 16]
@@ -115,6 +117,7 @@ def test_the_verdict_needs_interval_and_r2():
         ([1, 2, 4], [3.0, 2.0], "got"),
         ([1, 2, 4], [[], [], []], "got"),
         ([1, 2, 4], [2.0, 2.0, 2.0], "equal"),
+        ([1, 2, 4], [[2.0, 3.0], [3.0, 2.0], [2.0, 3.0]], "means at every length"),
         ([1, 2, 4], [[3.0, 3.0], [2.0, 2.0], [1.0, 1.0]], "seeds do not differ"),
     ],
 )
@@ -159,10 +162,11 @@ def test_a_failing_optimiser_gives_an_error_and_no_number(monkeypatch):
 
 
 def test_the_papers_own_numbers():
-    gains = {step: scaling.doubling_gain(fit.alpha) for step, fit in scaling.PAPER_FITS.items()}
-    assert gains == pytest.approx({400: 0.0855, 650: 0.1270, 4000: 0.1978}, abs=5e-5)
-    assert scaling.doubling_gain(scaling.PAPER_ALPHA_INF) == pytest.approx(0.192, abs=5e-4)
-    assert scaling.equation9_errors() == pytest.approx({400: 0.0023, 650: 0.0129, 4000: 0.0112}, abs=5e-5)
+    paper = read_paper(ROOT / "data/paper_scaling.yaml")
+    assert paper.savings() == pytest.approx({400: 0.0855, 650: 0.1270, "plateau": 0.1922}, abs=5e-5)
+    assert paper.doubling == pytest.approx(paper.savings(), rel=0.03)
+    assert scaling.doubling_gain(paper.alpha(4000)) == pytest.approx(0.1978, abs=5e-5)
+    assert paper.equation9_errors() == pytest.approx({400: 0.0023, 650: 0.0129, 4000: 0.0112}, abs=5e-5)
 
 
 def test_the_loss_at_a_step_is_the_mean_of_the_window_that_ends_there():
@@ -174,11 +178,24 @@ def test_the_loss_at_a_step_is_the_mean_of_the_window_that_ends_there():
             scaling.loss_at(losses, step, window)
 
 
-def test_the_form_that_made_the_losses_explains_them_best():
-    lengths = np.array([1, 2, 4, 8, 16])
-    made = {"power law": 5 * lengths**-0.4, "linear in log L": 5 - np.log(lengths), "exponential in L": 5 * np.exp(-0.1 * lengths)}
-    for name, losses in made.items():
-        r2 = scaling.r2_of_forms(lengths, losses)
-        assert r2[name] == pytest.approx(1) and all(r2[name] > other for form, other in r2.items() if form != name)
-    with pytest.raises(FitError):
-        scaling.r2_of_forms([1, 2], [3, 2])
+def test_residuals_are_distances_from_the_law_in_log_loss():
+    losses = noisy(np.random.default_rng(7), 3)
+    law = fit_power_law(LENGTHS, losses)
+    residuals = scaling.log_residuals(law, LENGTHS, losses)
+    np.testing.assert_allclose(np.exp(residuals) * law.loss(LENGTHS)[:, None], losses)
+    assert residuals.mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_local_exponents_of_a_law_are_all_its_exponent():
+    losses = 5 * np.array(LENGTHS, dtype=float) ** -0.3
+    for found, shorter in zip(scaling.local_exponents(LENGTHS, losses), LENGTHS):
+        assert (found.shorter, found.longer) == (shorter, 2 * shorter) and found.alpha == pytest.approx(0.3)
+        assert found.low is None and found.high is None, "one seed has no interval"
+
+
+def test_local_exponents_know_no_order_and_cover_the_truth():
+    rng, runs = np.random.default_rng(9), 400
+    found = [scaling.local_exponents(LENGTHS, noisy(rng, 3))[2] for _ in range(runs)]
+    assert stats.binomtest(sum(f.low <= 0.3 <= f.high for f in found), runs, scaling.CONFIDENCE).pvalue > 0.001
+    losses = noisy(rng, 2)
+    assert scaling.local_exponents(LENGTHS[::-1], losses[::-1]) == scaling.local_exponents(LENGTHS, losses)

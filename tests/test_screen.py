@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from keyboards import ANY_KEYS
 from wcwidth import wcwidth
@@ -14,7 +14,8 @@ from fbam.sessions import actions as key
 from fbam.sessions.actions import keystrokes, paste
 from fbam.sessions.ansi import to_ansi
 from fbam.sessions.glyphs import CONTINUED, SPECIAL, Strip, strip, window, wrap
-from fbam.sessions.screen import Screen, ScreenError, Terminal, layout, scroll
+from fbam.sessions.layout import ScreenError, divide_bar, layout
+from fbam.sessions.screen import Screen, Terminal, scroll
 
 HARD = "ab \t\r\x01\x7f\x1b\x85\ufeff\u4e2d\u0301\u200b\udcff\U0001f600\u00ad"
 LINES = st.text(alphabet=HARD, max_size=30) | st.text(alphabet=st.characters(exclude_characters="\n"), max_size=10)
@@ -171,10 +172,12 @@ def test_long_names_show_their_end():
 
 
 TEXTS = st.lists(LINES, max_size=6).map("\n".join)
-SIZES = st.sampled_from([(3, 12), (4, 20), (12, 40)])
+SIZES = st.sampled_from([(3, 12), (4, 20), (12, 40), (24, 80)])
+STARTS = st.sampled_from([["vi file\r"], ["vi file\ri"], [], ["mkdir -p a/b\r", "vi a/b/c\r", "ix\x1b:wq\r", "rm file\r"]])
 
 
-@given(SIZES, TEXTS, st.sampled_from(["vi file\r", "vi file\ri", ""]), ANY_KEYS)
+@given(SIZES, TEXTS, STARTS.map("".join), ANY_KEYS)
+@settings(max_examples=50, deadline=None)
 def test_drawing_what_changed_equals_drawing_everything(size, text, start, keys):
     terminal = Terminal(*size)
     terminal.files.write("file", text)
@@ -199,12 +202,65 @@ def test_sizes_out_of_range_are_refused(size):
         layout(*size)
 
 
-def test_panes_cover_the_frame():
-    panes = layout(12, 40)
-    covered = np.zeros((12, 40), dtype=int)
-    for pane in panes:
+@pytest.mark.parametrize("size", [(3, 12), (12, 40), (23, 200), (200, 79), (24, 80), (48, 160), (1000, 1000)])
+def test_panes_cover_the_frame(size):
+    panes = layout(*size)
+    covered = np.zeros(size, dtype=int)
+    for pane in set(panes):
         covered[pane.row : pane.row + pane.rows, pane.col : pane.col + pane.cols] += 1
-    assert (covered == 1).all()
+    if panes.divided:
+        border = shown_border(Terminal(*size))
+        assert (covered + border == 1).all()
+    else:
+        assert (covered == 1).all()
+    bar = np.zeros(size[1], dtype=int)
+    for pane in divide_bar(panes.bar) if panes.divided else []:
+        bar[pane.col : pane.col + pane.cols] += 1
+    assert (bar == panes.divided).all()
+
+
+def shown_border(terminal: Terminal) -> np.ndarray:
+    return np.isin(terminal.frame["code"], [ord(character) for character in "\u2500\u2502\u251c"])
+
+
+def test_three_panes():
+    terminal = Terminal(24, 80)
+    typed(terminal, *"mkdir -p src/lib\rtouch z\rtouch src/lib/a\rvi src/main.c\r")
+    assert [row[:16].rstrip() for row in shown(terminal)[:4]] == ["\u25be src", "  \u25b8 lib", "  z", ""]
+    assert cursor(terminal) == (0, 20) and shown(terminal)[23] == " NORMAL  src/main.c" + " " * 57 + "1:1"
+    typed(terminal, *"iint x;\x1b:w")
+    assert shown(terminal)[0][16:] == "\u2502 1 int x;" and shown(terminal)[1][16:] == "\u2502~"
+    assert shown(terminal)[23] == " COMMAND src/main.c+" + " " * 17 + ":w" + " " * 37 + "1:7"
+    assert cursor(terminal) == (23, 39) and [row[17:] for row in shown(terminal)[16:21]] == [
+        "$ mkdir -p src/lib", "$ touch z", "$ touch src/lib/a", "$ vi src/main.c", "$"
+    ]
+    typed(terminal, *"q\r")
+    assert [row[:16].rstrip() for row in shown(terminal)[:4]] == ["\u25be src", "  \u25b8 lib", "    main.c", "  z"]
+    assert (terminal.frame["bg"][2, :10] == 4).all() and not terminal.frame["bg"][:23, 10:].any()
+    assert shown(terminal)[0][16:] == "\u2502 1 int x;" and shown(terminal)[23].startswith(" SHELL   src/main.c  ")
+    assert cursor(terminal) == (20, 19)
+    typed(terminal, *"vi src/lib/a\r:q1\r")
+    assert [row[:16].rstrip() for row in shown(terminal)[:5]] == ["\u25be src", "  \u25be lib", "      a", "    main.c", "  z"]
+    assert "not a command: q1" in shown(terminal)[23] and (terminal.frame["fg"][23, 37:50] == 1).all()
+
+
+def test_a_long_tree_shows_the_part_around_the_file():
+    terminal = Terminal(24, 80)
+    for k in range(60):
+        terminal.files.write(f"{k:02}", "")
+    typed(terminal, *"vi 40\r")
+    names = [row[:16].strip() for row in shown(terminal)[:23]]
+    assert names == [f"{k:02}" for k in range(22, 45)] and (terminal.frame["bg"][18, :4] == 4).all()
+
+
+@given(SIZES, TEXTS, st.data())
+@settings(max_examples=25, deadline=None)
+def test_nothing_outside_its_pane_is_drawn(size, text, data):
+    terminal = Terminal(*size)
+    border = shown_border(Terminal(*size))
+    for one in ["vi file\ri", *keystrokes(text), *data.draw(ANY_KEYS)]:
+        typed(terminal, *one) if one.startswith("vi ") else terminal.press(one)
+    assert (shown_border(terminal) | ~border).all()
 
 
 def test_huge_lines_cost_no_more_than_the_window():
@@ -219,5 +275,5 @@ def test_huge_lines_cost_no_more_than_the_window():
 def test_frames_as_ansi_text():
     terminal = typed(Terminal(3, 12), *"\u4e2d")
     rows = to_ansi(terminal.frame).split("\n")
-    assert rows[0] == "\x1b[38;5;2m$ \x1b[0m\u4e2d\x1b[7m \x1b[0m" + " " * 7
+    assert rows[0] == "\x1b[32m$ \x1b[0m\u4e2d\x1b[7m \x1b[0m" + " " * 7
     assert rows[2].startswith("\x1b[7m") and rows[2].endswith("\x1b[0m")

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from fbam.models.action_model import ActionModel, ModelConfig
+from fbam.models.action_model import FRAME_HEADS, ActionModel, ModelConfig
+from fbam.models.frame_head import REDUCTIONS
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
-from fbam.training.streaming import streaming_backward
+from fbam.training.paging import Pages
+from fbam.training.streaming import StreamingError, streaming_backward
 from fbam.training.windows import Windows
 from typist import record, tokenizer
 
 CONFIG = ModelConfig(rows=2, cols=8, vocab_size=11, codes=64, width=12, heads=2, poolings=1, head_blocks=1, layers=2)
+KINDS = [(head, reduction) for head in FRAME_HEADS for reduction in REDUCTIONS]
 
 
 @dataclass
@@ -58,10 +61,13 @@ def plain(model: ActionModel, source: Frames) -> tuple[float, dict[str, Tensor]]
     return loss.item(), gradients(model)
 
 
-@settings(max_examples=40, deadline=None)
-@given(batch=st.integers(1, 3), length=st.integers(1, 9), frame_chunk=st.integers(1, 10), state_every=st.integers(1, 10))
-def test_gradients_equal_plain_autograd(batch, length, frame_chunk, state_every):
-    model, source = ActionModel(CONFIG, seed=1).double(), windows(batch, length)
+@settings(max_examples=60, deadline=None)
+@given(batch=st.integers(1, 3), length=st.integers(1, 9), frame_chunk=st.integers(1, 10), state_every=st.integers(1, 10), kind=st.sampled_from(KINDS))
+@example(batch=2, length=1, frame_chunk=1, state_every=1, kind=("conv", "lstm"))
+@example(batch=2, length=7, frame_chunk=2, state_every=3, kind=("conv", "lstm"))
+def test_gradients_equal_plain_autograd(batch, length, frame_chunk, state_every, kind):
+    config = replace(CONFIG, frame_head=kind[0], reduction=kind[1])
+    model, source = ActionModel(config, seed=1).double(), windows(batch, length)
     loss, expected = plain(model, source)
     streamed = streaming_backward(model, source, frame_chunk=frame_chunk, state_every=state_every)
     assert abs(streamed - loss) < 1e-12
@@ -105,3 +111,34 @@ def test_frames_come_lazily_from_recordings(tmp_path):
     expected = gradients(model)
     assert abs(streaming_backward(model, lazy, frame_chunk=2, state_every=4) - loss.item()) < 1e-12
     torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
+
+
+def test_attention_as_main_model_is_refused_with_the_remedy():
+    model = ActionModel(replace(CONFIG, main="attention"))
+    with pytest.raises(StreamingError, match="set frame_chunk to 0"):
+        streaming_backward(model, windows(1, 2), frame_chunk=1, state_every=1)
+
+
+def test_pages_come_back_from_the_last_to_the_first():
+    pages = Pages(torch.device("cpu"))
+    groups = [[torch.full((2,), float(n)), torch.full((1,), -float(n))] for n in range(3)]
+    for group in groups:
+        pages.keep(group)
+    assert [[part.tolist() for part in pages.take()] for _ in range(len(pages))] == [[p.tolist() for p in g] for g in reversed(groups)]
+    assert len(pages) == 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("head", FRAME_HEADS)
+def test_on_a_cuda_device_states_page_to_the_host_and_gradients_are_the_same(head):
+    model, source = ActionModel(replace(CONFIG, frame_head=head), seed=1).double().cuda(), windows(3, 9)
+    source = Frames(tuple(channel.cuda() for channel in source.channels), source.target.cuda())
+    loss, expected = plain(model, source)
+    assert abs(streaming_backward(model, source, frame_chunk=2, state_every=2) - loss) < 1e-12
+    torch.testing.assert_close(gradients(model), expected, rtol=0, atol=1e-12)
+    pages = Pages(torch.device("cuda"))
+    groups = [[torch.full((1 << 20,), float(n), device="cuda")] for n in range(8)]
+    for group in groups:
+        pages.keep(group)
+    assert all(host.is_pinned() and not host.is_cuda for group in pages._stack for host in group)
+    assert [pages.take()[0].mean().item() for _ in range(8)] == list(range(7, -1, -1))

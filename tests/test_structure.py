@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import lru_cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import nbformat
@@ -44,6 +46,25 @@ STAGES = read_yaml("dvc.yaml")["stages"]
 NOTEBOOK_STAGES = {name: stage for name, stage in STAGES.items() if "fbam.notebook" in stage["cmd"]}
 
 
+@lru_cache(maxsize=None)
+def imports_of(file: Path) -> frozenset[Path]:
+    return frozenset(direct_imports(code_of(file), ROOT))
+
+
+def loads(file: Path) -> set[Path]:
+    """What `transitive_imports` gives, each module read once for all tests."""
+    seen, waiting = set(), set(imports_of(file))
+    while waiting:
+        seen.add(module := waiting.pop())
+        waiting |= imports_of(module) - seen
+    return seen - {file}
+
+
+def test_what_a_module_loads_is_what_the_grid_counts():
+    module = ROOT / "fbam/training/study.py"
+    assert loads(module) == transitive_imports(module, ROOT) and len(loads(module)) > 20
+
+
 def relative(files) -> set[str]:
     return {file.relative_to(ROOT).as_posix() for file in files}
 
@@ -56,19 +77,17 @@ def package_of(name: str) -> str:
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.relative_to(ROOT).as_posix())
 def test_import_rules(module):
     package = package_of(module.relative_to(ROOT).as_posix())
-    loaded = {package_of(name) for name in relative(transitive_imports(module, ROOT))}
+    loaded = {package_of(name) for name in relative(loads(module))}
     assert not loaded & set(FORBIDDEN.get(package, ()))
     if package in ("sessions", "recording"):
-        text = "\n".join(code_of(file) for file in transitive_imports(module, ROOT) | {module})
+        text = "\n".join(code_of(file) for file in loads(module) | {module})
         imports = {alias.name.split(".")[0] for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names}
         froms = {(node.module or "").split(".")[0] for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)}
         assert "torch" not in imports | froms
 
 
 def test_no_circles():
-    graph = {module: direct_imports(code_of(module), ROOT) for module in MODULES}
-    for module in MODULES:
-        assert module not in set().union(*(transitive_imports(other, ROOT) | {other} for other in graph[module]), set())
+    TopologicalSorter({module: imports_of(module) for module in MODULES}).prepare()  # raises CycleError
 
 
 def test_packages_hold_no_code_of_their_own():
@@ -89,7 +108,7 @@ def test_deps_name_every_module_a_notebook_loads(name):
     notebook = stage["cmd"].split()[-1]
     assert stage["cmd"] == f"exec python -m fbam.notebook {notebook}" and notebook in stage["deps"]
     assert f"build/notebooks/{Path(notebook).name}" in stage["outs"]
-    loaded = relative(transitive_imports(ROOT / notebook, ROOT))
+    loaded = relative(loads(ROOT / notebook))
     missing = sorted(file for file in loaded if not covered(file, stage["deps"]))
     assert not missing, f"stage {name} loads {missing} but does not declare it"
     idle = [dep for dep in stage["deps"] if dep.startswith("fbam") and not any(covered(file, [dep]) for file in loaded)]

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from fbam.analysis.losses import Losses
 from fbam.analysis.scaling import FitError
-from fbam.experiments.grid import Outcome
+from fbam.experiments.grid import Outcome, cell_folder
 from fbam.training import study
-from fbam.training.loop import CellConfig
+from fbam.training.loop import CellConfig, train_cell
 from fbam.training.windows import WindowError
 from typist import record, tokenizer
 
 
 def outcomes_of(runs: list[study.Run], steps: int) -> list[Outcome]:
-    return [Outcome({"steps": steps}, {"losses": [run.length * 100.0 + step for step in range(steps)]}, {}) for run in runs]
+    return [Outcome({"steps": steps, "frame_head": "attention", "main": "lstm"}, {"losses": [run.length * 100.0 + step for step in range(steps)]}, {}) for run in runs]
 
 
 def test_two_families_share_the_run_they_have_in_common(tmp_path):
@@ -39,10 +39,10 @@ def cell(tmp_path_factory) -> dict:
     path = record(folder / "1.fbam", 1)
     tokenizer(folder / "tokenizer.json", [path])
     return study.configs([study.Run("fixed batch", 2, 4, 0)], [path], folder / "tokenizer.json", {
-        "steps": 1, "width": 8, "heads": 1, "poolings": 0, "head_blocks": 0, "layers": 1, "codes": 128, "muon_lr": 0.1,
-        "adamw_lr": 0.1, "adamw_betas": [0.9, 0.95], "weight_decay": 0.0, "held_out": 0.3, "eval_windows": 1, "eval_length": 2,
-        "checkpoint_every": 1,
-        "frame_chunk": 0, "state_every": 1, "micro_batch": 0})[0]
+        "steps": 1, "width": 8, "heads": 1, "poolings": 0, "head_blocks": 0, "layers": 1, "codes": 128, "frame_head": "attention",
+        "reduction": "lstm", "main": "lstm", "muon_lr": 0.1, "adamw_lr": 0.1, "adamw_betas": [0.9, 0.95], "weight_decay": 0.0,
+        "schedule": "constant", "warm_up": 0, "held_out": 0.3, "checkpoint_every": 1, "frame_chunk": 0, "state_every": 1,
+        "micro_batch": 0, "device": "cpu"})[0]
 
 
 def test_references_are_those_of_a_loop(cell):
@@ -57,11 +57,47 @@ def test_references_are_those_of_a_loop(cell):
 
 
 def test_data_too_short_are_refused_before_training_with_the_keys_to_change(cell):
-    study.check_held_out([cell])
-    with pytest.raises(WindowError, match="held-out part has .* lower training.eval_length or raise training.held_out"):
-        study.check_held_out([cell | {"eval_length": 10**6}])
+    study.check_held_out([cell], [1, 2])
+    with pytest.raises(WindowError, match="held-out part has .* lower training.eval_lengths or raise training.held_out"):
+        study.check_held_out([cell], [2, 10**6])
     with pytest.raises(WindowError, match="training part has .* shorten training.lengths"):
-        study.check_held_out([cell, cell | {"length": 10**6}])
+        study.check_held_out([cell, cell | {"length": 10**6}], [2])
+
+
+def evaluations_of(runs: list[study.Run], lengths: list[int]) -> list[Outcome]:
+    """Evaluations whose numbers tell where they come from: value = L + length, one less where only counted."""
+    found = []
+    for run in runs:
+        for length in lengths:
+            three = [run.length + length, run.length + length - 0.5, run.length + length + 0.5]
+            predictors = {name: {measure: [v - lower for v in three] for measure in ("loss", "top1", "sustained")}
+                          for name, lower in (("model", 0.0), ("unigram", 2.0), ("bigram", 2.0), ("copy", 2.0))}
+            by_position = [run.length + position / 100 for position in range(length)]
+            found.append(Outcome({"length": length}, {"windows": 3, "positions": 3 * length, "predictors": predictors,
+                                                      "loss_by_position": by_position, "top1_by_position": by_position}, {}))
+    return found
+
+
+def test_rows_of_the_evaluation_name_run_length_and_predictor():
+    runs = study.plan([1, 4], batch=4, labels=0, seeds=[0])
+    outcomes, evaluations = outcomes_of(runs, 2), evaluations_of(runs, [8, 16])
+    rows = list(study.evaluation_rows("t", runs, outcomes, evaluations))
+    assert [(r.L, r.length, r.predictor) for r in rows] == [
+        (L, length, name) for L in (1, 4) for length in (8, 16) for name in ("model", "unigram", "bigram", "copy")]
+    assert all((r.loss, r.top1_low, r.sustained_high) == (r.L + r.length, r.L + r.length - 0.5, r.L + r.length + 0.5)
+               for r in rows if r.predictor == "model")
+    assert study.is_better(rows[:4])
+    assert not study.is_better([rows[0], *(row.model_copy(update={"top1_high": rows[0].top1_low}) for row in rows[1:4])])
+    positions = list(study.position_rows("t", runs, outcomes, evaluations, 8))
+    assert [(r.L, r.position, r.loss) for r in positions] == [(L, t, L + (t - 1) / 100) for L in (1, 4) for t in range(1, 9)]
+    assert study.ends_off_the_mean(positions) == pytest.approx(0.02 / 1.035)
+
+
+def test_another_evaluation_leaves_the_training_as_it_is(tmp_path):
+    configs = [{"length": 1}, {"length": 2}]
+    found = study.evaluation_configs(configs, [8, 16], 3, tmp_path)
+    assert [(c["length"], c["windows"]) for c in found] == [(8, 3), (16, 3)] * 2
+    assert [c["model"] for c in found[::2]] == [str(cell_folder(train_cell, config, tmp_path)) for config in configs]
 
 
 @given(every=st.sampled_from([1, 2, 5]), rows=st.integers(2, 8))

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fbam.recording import trie
 from fbam.recording.tokens import ACTION, END, PASTE, PIECE, RESERVED, ActionTokenizer, TokenError, is_paste
 
 CONTROL = ["\r", "\t", "\x7f", "\x1b", "\x1b[A", "\x1b[5~", "\x1b[200~", "\x1b[201~"]
@@ -51,6 +53,33 @@ def test_the_cut_is_the_longest_match(tokenizer: ActionTokenizer, actions: list[
     cut = [0 if start in spelled else int(token) for start, token in zip(starts, tokens)]
     firsts = [token for i, token in enumerate(cut) if i == 0 or starts[i] != starts[i - 1]]
     assert firsts == reference_cut(tokenizer, spellings, actions)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([*SESSION, "frame", "frames", "\x1b[B", "é"]), max_size=60), st.integers(1, 9))
+def test_the_cut_does_not_depend_on_the_chunk(tokenizer: ActionTokenizer, actions: list[str], chunk: int) -> None:
+    whole = tokenizer.encode(actions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trie, "CHUNK", chunk)
+        parts = tokenizer.encode(actions)
+    assert [array.tolist() for array in whole] == [array.tolist() for array in parts]
+
+
+@settings(deadline=None)
+@given(ACTIONS, ACTIONS, st.randoms())
+def test_codes_and_their_table_give_the_same_tokens(seen: list[str], actions: list[str], random) -> None:
+    tokenizer = ActionTokenizer.train([seen], 200)
+    table = list({action for action in [*seen, *actions] if len(action) != 1})  # as a recording: more than is used, any order
+    random.shuffle(table)
+    codes = [ord(action) if len(action) == 1 else trie.SEQUENCES + table.index(action) for action in actions]
+    starts, tokens = tokenizer.encode_codes(np.array(codes, dtype=np.int32), table)
+    assert starts.tolist() == tokenizer.encode(actions)[0].tolist() and tokenizer.decode(tokens) == actions
+
+
+def test_a_token_of_several_keys_skips_frames(tokenizer: ActionTokenizer) -> None:
+    starts, tokens = tokenizer.encode([*"self", "\r", *"frame"])
+    assert starts.tolist() == [0, 4, 5] and [tokenizer.token_text(token) for token in tokens] == ["self", "\r", "frame"]
+    assert [array.tolist() for array in tokenizer.encode([])] == [[], []]
 
 
 @given(ACTIONS, ACTIONS)

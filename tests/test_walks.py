@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from fbam.analysis import maze_tables
 from fbam.experiments.grid import Outcome
 from fbam.experiments.maze_rows import MazeRow, MazeSeriesRow
 from fbam.models.running_sum import RunningSum
@@ -15,12 +16,13 @@ from fbam.tasks import maze
 from fbam.training import walk_study, walk_verdicts, walks
 
 TINY = {"size": 8, "opened": 0.25, "maze_seed": 0, "family": "lstm", "layers": 1, "width": 16, "tokens": 1, "head": "regression",
-        "moves": 8, "withheld": 2, "longer": 3, "seed": 0, "lr": 0.01, "steps": 4, "batch": 8, "evaluate_every": 2,
+        "moves": 8, "withheld": 2, "longer": 3, "initial_noise": 0.0, "seed": 0, "lr": 0.01, "steps": 4, "batch": 8, "evaluate_every": 2,
         "validation_walks": 20, "test_walks": 30}  # fmt: skip
 WORLD = maze.build_maze(8, 0.25, 0)
 MODELS = [{"family": "lstm", "layers": 1, "steps": 40}, {"family": "transformer", "layers": 2, "steps": 20},
           {"family": "sum", "layers": 1, "steps": 40}]
-PLAN = {"controls": ["lstm", "transformer"], "unwithheld_factor": 1.5, "matched_steps": 10, "probabilities": [0.0, 0.2], "sweep_layers": [1, 4]}
+PLAN = {"controls": ["lstm", "transformer"], "unwithheld_factor": 1.5, "matched_steps": 10, "initial_noise": 0.5,
+        "probabilities": [0.0, 0.2], "sweep_layers": [1, 4]}
 
 
 def run(tmp_path, **changes):
@@ -83,7 +85,8 @@ def test_the_running_sum_is_a_sum():
     assert model.parameter_count == 10 * 4 + 4 * 3 + 3
 
 
-@pytest.mark.parametrize("changes", [{}, {"family": "transformer", "tokens": 2, "head": "classification", "withheld": [0.0, 0.3]}])
+@pytest.mark.parametrize("changes", [{}, {"family": "transformer", "tokens": 2, "head": "classification", "withheld": [0.0, 0.3]},
+                                     {"initial_noise": 0.5}])
 def test_a_cell_gives_the_same_result_again(tmp_path, changes):
     first, second = (run(tmp_path, **changes)[0] for _ in range(2))
     assert first == second
@@ -162,6 +165,8 @@ def test_the_plan_holds_each_part_once():
     assert [(c["family"], c["steps"], c["withheld"]) for c in by_task["unwithheld"]] == [("lstm", 60, 0), ("transformer", 30, 0), ("sum", 60, 0)]
     assert [(c["family"], c["layers"]) for c in by_task["probabilities"]] == [("lstm", 1), ("transformer", 1), ("transformer", 4)]
     assert {c["tokens"] for c in by_task["two tokens"]} == {2} and {c["head"] for c in by_task["classification"]} == {"classification"}
+    assert [(c["family"], c["initial_noise"]) for c in by_task["noisy start"]] == [("lstm", 0.5)]
+    assert {c["initial_noise"] for run in by_task if run != "noisy start" for c in by_task[run]} == {0.0}
     price = walk_study.cost(MODELS)
     assert price(by_task["withheld"][0]) == 1 and price(by_task["probabilities"][2]) == 2
 
@@ -224,6 +229,18 @@ def test_the_order_must_be_seen_at_equal_cost_and_at_equal_updates():
     assert values["seeds"] == 3 and 0.1 < values["best_predictor"] < 0.6
     closer = cost + few + [row("lstm", "most steps", 0, 0.9), row("transformer", "most steps", 0, 0.85)]
     assert not walk_verdicts.summary(closer, series, predictors, [1, 4], [0.0, 0.2])["order"]
+
+
+def test_each_seed_is_read_alone():
+    found = [row("lstm", "withheld", seed, accuracy) for seed, accuracy in enumerate((0.9, 0.5))] + [row("transformer", "withheld", seed, 0.5)
+                                                                                                for seed in (0, 1)]
+    curve = {"model": "lstm", "task": "withheld", "layers": 1, "tokens": 1, "head": "regression", "steps": 3, "p": 0.2, "against": "step",
+             "x": [1, 2, 3], "n": [1, 1, 1]}
+    series = [MazeSeriesRow(**curve, seed=0, y=[0.5, 0.4, 0.6]), MazeSeriesRow(**curve, seed=1, y=[0.5, 0.6, 0.7])]
+    first, second = walk_verdicts.by_seed(found, series)
+    assert (first["order"], first["falls"], first["spikes recover"]) == (True, 1, True)
+    assert (second["order"], second["falls"], second["spikes recover"]) == (False, 0, False)
+    assert "1 of 2" in maze_tables.seed_table([first, second])
 
 
 def test_the_tests_of_section_6_can_pass_and_fail():

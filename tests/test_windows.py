@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fbam.recording.cells import CELL
 from fbam.recording.format import Recording
 from fbam.training.windows import Batch, WindowError, Windows
-from typist import record, tokenizer
+from typist import record, sessions, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,19 @@ def test_a_window_is_a_run_of_one_recording(source, seed: int, length: int, part
     expected = streams(source, *part)
     for row in rows_of(batch):
         assert any(is_run_of(row, stream) for stream in expected)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), length=st.integers(1, 12), cut=st.tuples(st.integers(0, 11), st.integers(1, 12)))
+def test_the_loader_gives_the_frames_that_were_written(source, seed: int, length: int, cut: tuple[int, int]):
+    """The reference needs no decoder: the typist makes the frames once more."""
+    recordings, tokens = source
+    written = [frame for typed in sessions(1) for frame, _ in typed]
+    batch = Windows(recordings[:1], tokens).draw(np.random.default_rng(seed), 3, length)
+    start, stop = min(cut[0], length - 1), min(max(cut[0] + 1, cut[1]), length)
+    for name, channel in zip(("code", "fg", "bg", "style"), batch.frames(start, stop)):
+        expected = np.stack([[written[number][name].ravel() for number in numbers[start:stop]] for numbers in batch.numbers])
+        assert np.array_equal(channel.numpy(), expected)
 
 
 def test_the_same_generator_gives_the_same_windows(source):

@@ -27,15 +27,24 @@ def screen(number: int, text: str, rows: int, cols: int) -> Frames:
     return frame
 
 
+def sessions(seed: int, commits: int = 10, words: int = 6, rows: int = 2, cols: int = 8) -> list[list[tuple[Frames, str]]]:
+    """For each commit the (frame, action) pairs of typing `words` random words."""
+    rng, pairs, found = np.random.default_rng(seed), 0, []
+    for _ in range(commits):
+        text, typed = "", []
+        for character in " ".join(rng.choice(WORDS, size=words)) + "\r":
+            typed.append((screen(pairs, text, rows, cols), character))
+            text, pairs = text + character, pairs + 1
+        found.append(typed)
+    return found
+
+
 def record(path: Path, seed: int, commits: int = 10, words: int = 6, rows: int = 2, cols: int = 8) -> Path:
     """Write a recording of `commits` commits with `words` random words each, and return its path."""
-    rng, pairs = np.random.default_rng(seed), 0
     with RecordingWriter(path, rows, cols, block_frames=16, header={"source": "typist"}) as writer:
-        for number in range(commits):
-            text = ""
-            for character in " ".join(rng.choice(WORDS, size=words)) + "\r":
-                writer.append(screen(pairs, text, rows, cols), character)
-                text, pairs = text + character, pairs + 1
+        for number, typed in enumerate(sessions(seed, commits, words, rows, cols)):
+            for frame, character in typed:
+                writer.append(frame, character)
             writer.mark_commit(f"{seed}-{number}", f"words {number}")
     return path
 

@@ -17,12 +17,20 @@ Rows = Iterable[Mapping[str, Any]]
 
 def depth_lines(axes: Axes, rows: Rows, label: str = "family") -> None:
     """Depth against length in logarithms, one line a row; rows: `lengths`, `depths` and the key named by `label`. The legend is the caller's."""
-    for row, colour, marker, dash in zip(rows, cycle(COLOURS), cycle(MARKERS), cycle(DASHES)):
-        axes.plot(row["lengths"], row["depths"], dash, marker=marker, color=colour, markersize=4, label=row[label])
+    for number, row in enumerate(rows):
+        axes.plot(row["lengths"], row["depths"], markersize=5, label=row[label], **line_style(number))
     _log2_axis(axes, "length n")
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_ylabel("depth, levels")
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Colour, dash and marker of the line of this number; where the colours come round again, markers are hollow and others than before."""
+    again, place = divmod(number, len(COLOURS))
+    colour = COLOURS[place]
+    return {"color": colour, "linestyle": DASHES[number % len(DASHES)], "marker": MARKERS[(place + 2 * again) % len(MARKERS)],
+            "markerfacecolor": "white" if again % 2 else colour}
 
 
 def _log2_axis(axes: Axes, label: str) -> None:

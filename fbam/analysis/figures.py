@@ -94,22 +94,6 @@ def scaling_panels(points: Mapping[str, Rows], laws: Mapping[str, tuple[float, f
     return figure
 
 
-def alpha_against_step(axes: Axes, rows: Rows, curves: Mapping[str, tuple[float, float]]) -> None:
-    """The exponent against the step, with its 95 % interval, and saturating curves (equation 9) beside it.
-
-    rows: `step`, `alpha`, `low`, `high`. curves: label -> (alpha_inf, tau).
-    """
-    steps, alpha, low, high = _columns(rows, "step", "alpha", "low", "high")
-    axes.errorbar(steps, alpha, yerr=[alpha - low, high - alpha], fmt="o", capsize=4, color=COLOURS[0], label="ours, 95 % interval")
-    grid = np.linspace(0, steps.max(), 200)
-    for (label, (alpha_inf, tau)), colour, dash in zip(curves.items(), COLOURS[1:], cycle(DASHES), strict=False):
-        axes.plot(grid, -alpha_inf * np.expm1(-grid / tau), dash, color=colour, label=label)
-    axes.axhline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel("step s")
-    axes.set_ylabel("exponent α(s)")
-    axes.legend()
-
-
 def loss_curves(axes: Axes, rows: Rows, window: int, every: int = 1) -> None:
     """Training loss against the step, as a mean over the last `window` steps, one line a run, darker for longer sequences.
 

@@ -178,6 +178,31 @@ def attention_crossing(shape: Shape) -> float:
     return max(0.0, (head_by_sum(shape) / shape.L_s - 24 * shape.B * shape.D**2) / quadratic)
 
 
+def parameters(shape: Shape, codes: int, vocabulary: int) -> int:
+    """Trained values of the whole model: embeddings of codes, cells, 2 x 256 colours and 8 styles; blocks, LSTMs, MLPs, norms; output."""
+    D, norm = shape.D, shape.D
+    block_size = 4 * D**2 + 2 * MLP_FACTOR * D**2 + 2 * norm
+    lstm_size = 8 * D**2 + 8 * D
+    head = (codes + shape.N_f + 2 * 256 + 8) * D + (shape.P + shape.L_t) * block_size + norm + lstm_size
+    main = shape.L_s * (lstm_size + 2 * MLP_FACTOR * D**2 + 2 * norm) + norm
+    return head + main + vocabulary * (D + 1)
+
+
+def state_bytes(count: int, matrices: int, size: int = 4) -> int:
+    """Bytes of `count` weights and their gradients, one moment for the `matrices` (Muon), two for all others (AdamW), `size` bytes each."""
+    return size * (2 * count + matrices + 2 * (count - matrices))
+
+
+def matrix_parameters(shape: Shape) -> int:
+    """Trained values that Muon takes: the weights of attention, MLP and LSTM."""
+    return shape.D**2 * ((4 + 2 * MLP_FACTOR) * (shape.P + shape.L_t) + 8 + (8 + 2 * MLP_FACTOR) * shape.L_s)
+
+
+def kept_bytes(shape: Shape, state_every: int, size: int = 4) -> int:
+    """What streaming keeps on the host: a vector a frame, its gradient, and h and c of each main layer every `state_every` frames."""
+    return size * shape.B * shape.D * (2 * shape.T_s + 2 * shape.L_s * (shape.T_s // state_every))
+
+
 def seconds(flops: float, rate: float) -> float:
     """Time for `flops` at a sustained `rate` in FLOP/s. Raises ValueError unless the rate is positive."""
     if not rate > 0:

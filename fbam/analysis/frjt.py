@@ -19,7 +19,9 @@ GUESS = 0.5  # accuracy of a coin
 LEAST_DEPTH = 4  # below it most programs repeat
 RISE = 0.02  # nats by which validation loss must end above its lowest point to count as turned up
 SOLVED = 0.95  # accuracy from which a model is said to solve programs of a depth
+SEEDED = ("lstm_above_others", "mamba_worse_with_depth")  # verdicts that each seed of the headline gives by itself
 COMPARED_DEPTH, DEEP = 16, 32  # depths of the paper's comparison and of the target
+TARGET = 0.99  # accuracy at DEEP that this study set itself for the LSTM; decides nothing
 
 
 class FrjtError(ValueError):
@@ -118,6 +120,22 @@ def rise(curves: Iterable[Row], model: str) -> float:
     return fmean(losses[-1] - min(losses) for losses in runs.values())
 
 
+def by_seed(scores: Iterable[Row]) -> list[dict[str, float | bool]]:
+    """What each seed of the headline alone would give: the tests that read it, and the LSTM beside the target."""
+    headline = select(scores, study=HEADLINE)
+    middle, deep = (nearest_depth(headline, depth) for depth in (COMPARED_DEPTH, DEEP))
+    found = []
+    for seed in sorted({int(row["seed"]) for row in select(headline, model=SERIAL)}):
+        rows = select(headline, seed=seed)
+        lstm = min(select(rows, model=SERIAL, depth=deep), key=lambda row: row["layers"])
+        found.append({
+            "seed": seed, "lstm_reached": lstm["deepest"], "lstm_deep": lstm["test_accuracy"],
+            "at_target": lstm["test_accuracy"] >= TARGET, "lstm_above_others": above_all_others(rows, SERIAL, middle),
+            "mamba_worse_with_depth": worse_with_depth(rows, "mamba"),
+        })
+    return found
+
+
 def solver_agrees(tasks: Iterable[Row]) -> bool:
     """Whether the prefix scan gave the interpreter's answer on every program, in ceil(log2 depth) rounds, wherever it applies."""
     solved = [row for row in tasks if row["solver_states"]]
@@ -156,5 +174,8 @@ def verdicts(scores: Sequence[Row], curves: Sequence[Row], tasks: Sequence[Row],
         found |= {f"paper_{model}_train": mean_of(paper, "train_accuracy", model=model), f"rise_{model}": rises[model],
                   f"paper_{model}_validation": mean_of(paper, "validation_accuracy", model=model),
                   f"paper_{model}_last": mean_of(paper, "validation_accuracy", model=model, depth=last)}
+    seeds = by_seed(scores)
+    found |= {"seeds": len(seeds)} | {f"seeds_{name}": sum(row[name] for row in seeds)
+                                      for name in ("at_target", *SEEDED)}
     unwritten = max(found[f"{model}_middle"] for model in others)
     return found | {"scratchpad_solves": found["scratchpad_deep"] >= SOLVED > unwritten}

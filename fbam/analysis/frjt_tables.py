@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tabulate import tabulate
 
@@ -10,7 +11,7 @@ from fbam.analysis.frjt import Row, mean_of, select
 from fbam.analysis.frjt_figures import name_of
 
 SPLITS = ("train", "validation", "test")
-TASK_COLUMNS = ("depth", "coverage", "halting_B", "early_exits", "duplicates", "solver_states", "solver_rounds", "solver_agreement")
+TASK_COLUMNS = ("depth", "coverage", "halting_B", "early_exits", "equal_targets", "duplicates", "solver_states", "solver_rounds", "solver_agreement")
 RUN_COLUMNS = ("seed", "layers", "parameters", "steps", "lr", "deepest")
 OTHER_KEYS = ("layers", "max_depth", "deepest")
 
@@ -26,6 +27,12 @@ def _depths(rows: Iterable[Row]) -> list[int]:
 def tasks(rows: Iterable[Row]) -> str:
     """Statistics and solver, one line a variant and depth."""
     return html([[row["task"], *[row[name] for name in TASK_COLUMNS]] for row in rows], ["task", *TASK_COLUMNS])
+
+
+def groups(found: Mapping[int, Any]) -> str:
+    """What the transition monoid contains, one line a farthest jump; values with the fields of `fbam.tasks.monoid.Groups`."""
+    lines = [[reach, group.states, group.maps, group.sets, group.order, "yes" if group.solvable else "no"] for reach, group in found.items()]
+    return html(lines, ["jumps up to", "states", "maps a block can be", "classes of five states", "largest group", "solvable"])
 
 
 def predictors(rows: Sequence[Row], depths: Sequence[int]) -> str:
@@ -79,6 +86,14 @@ def others(rows: Sequence[Row]) -> str:
         tested = _depths(group)
         lines.append([*key, *[mean_of(group, "test_accuracy", depth=depth) if depth in tested else "" for depth in depths]])
     return html(lines, ["study", "model", "layers", "trained to", "reached", *depths])
+
+
+def seeds(rows: Sequence[Row], marks: Sequence[str]) -> str:
+    """What each seed alone would give, one line a seed, and in the last line for how many seeds each of the `marks` is true."""
+    names = list(rows[0])
+    lines = [[str(row[name]) if name in marks else row[name] for name in names] for row in rows]
+    total = ["seeds for which it holds", *[f"{sum(row[name] for row in rows)} of {len(rows)}" if name in marks else "" for name in names[1:]]]
+    return html([*lines, total], names)
 
 
 def summary(values: Mapping[str, float | bool]) -> str:

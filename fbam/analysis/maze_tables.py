@@ -49,3 +49,17 @@ def quarter_table(found: Mapping[tuple[int, float], tuple[Interval, Interval]]) 
     """One line a Transformer's number of layers and p: accuracy in the first and the last quarter of the moves."""
     lines = [[layers, f"{p:g}", str(first), str(last)] for (layers, p), (first, last) in found.items()]
     return tabulate(lines, ["layers", "p", "first quarter of the moves", "last quarter"], tablefmt="html", disable_numparse=True)
+
+
+def start_table(rows: Iterable[MazeRow]) -> str:
+    """One line a run and length of the test walks, by the part of the study."""
+    lines = [[row.task, row.moves, f"{row.test_accuracy:.3f} [{row.low:.3f}, {row.high:.3f}]"] for row in rows]
+    return tabulate(lines, ["part", "moves of the test walks", "test, all moves"], tablefmt="html")
+
+
+def seed_table(rows: Sequence[Mapping[str, float | bool]]) -> str:
+    """One line a seed, and in the last line for how many seeds each test holds; rows as of `walk_verdicts.by_seed`."""
+    names, flags = list(rows[0]), [name for name, value in rows[0].items() if isinstance(value, bool)]
+    lines = [[str(row[name]) if name in flags else row[name] for name in names] for row in rows]
+    total = ["holds for", *[f"{sum(row[name] for row in rows)} of {len(rows)}" if name in flags else "" for name in names[1:]]]
+    return tabulate([*lines, total], names, tablefmt="html", floatfmt=".3f")

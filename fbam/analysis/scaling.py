@@ -2,7 +2,8 @@
 
 The law is `loss(L | s) = A(s) L^-alpha(s)` (equation 8), a straight line in logarithms, so it is fitted there by least squares.
 A doubling of L lowers the loss by `1 - 2^-alpha`. The exponent is said to saturate, `alpha(s) = alpha_inf (1 - exp(-s / tau))`
-(equation 9). The paper's constants stand here as data so that they can be re-derived and drawn beside ours.
+(equation 9). Which other curves the losses would follow as well is asked in `fbam.analysis.forms`; the paper's own numbers stand in
+data/paper_scaling.yaml and are read by `fbam.analysis.paper_scaling`.
 
 A fit never returns a number that it could not determine: it raises FitError.
 """
@@ -48,6 +49,20 @@ class PowerLaw:
 
 
 @dataclass(frozen=True)
+class LocalExponent:
+    """The exponent between two neighbouring lengths, `-log(loss_2 / loss_1) / log(L_2 / L_1)`, with its 95 % interval.
+
+    The interval is Student's t over the seeds, paired by seed; with one seed it is missing (None).
+    """
+
+    shorter: float
+    longer: float
+    alpha: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Saturation:
     """`alpha(s) = alpha_inf (1 - exp(-s / tau))`, tau in steps; max_error is the largest absolute miss at the n steps fitted."""
 
@@ -59,26 +74,6 @@ class Saturation:
     def alpha(self, steps: ArrayLike) -> NDArray[np.float64]:
         """The exponent at each of `steps`."""
         return saturating(np.asarray(steps, dtype=float), self.alpha_inf, self.tau)
-
-
-@dataclass(frozen=True)
-class PaperFit:
-    """What the paper reports at one step."""
-
-    alpha: float
-    A: float
-    r2: float
-
-
-# Section 10.5, in the text after equation 8: step -> fit.
-PAPER_FITS = {
-    400: PaperFit(alpha=0.129, A=5.65, r2=0.971),
-    650: PaperFit(alpha=0.196, A=5.80, r2=0.989),
-    4000: PaperFit(alpha=0.318, A=4.96, r2=0.993),
-}
-# Section 10.5.1, equation 9.
-PAPER_ALPHA_INF = 0.308
-PAPER_TAU = 720.0
 
 
 def loss_at(losses: Sequence[float], step: int, window: int) -> float:
@@ -101,11 +96,6 @@ def saturating(steps: ArrayLike, alpha_inf: float, tau: float) -> NDArray[np.flo
     return alpha_inf * -np.expm1(-np.asarray(steps, dtype=float) / tau)
 
 
-def equation9_errors() -> dict[int, float]:
-    """By how much equation 9, with the paper's constants, misses each exponent that the paper itself reports: step -> |difference|."""
-    return {step: abs(float(saturating(step, PAPER_ALPHA_INF, PAPER_TAU)) - fit.alpha) for step, fit in PAPER_FITS.items()}
-
-
 def fit_power_law(lengths: Sequence[float], losses: ArrayLike, *, resamples: int = 2000, seed: int = 0) -> PowerLaw:
     """Fit equation 8 at one step.
 
@@ -114,7 +104,7 @@ def fit_power_law(lengths: Sequence[float], losses: ArrayLike, *, resamples: int
     Student's t on the residuals of the regression, which for three lengths is very wide. Raises FitError for fewer lengths,
     lengths or losses that are not positive and finite, losses that are all equal, and seeds that do not differ.
     """
-    x, y = _logarithms(lengths, losses)  # (n,), (n, seeds)
+    x, y = logarithms(lengths, losses)  # (n,), (n, seeds)
     line = stats.linregress(x, y.mean(axis=1))
     alpha, (n, seeds) = -float(line.slope), y.shape
     if seeds == 1:
@@ -126,21 +116,26 @@ def fit_power_law(lengths: Sequence[float], losses: ArrayLike, *, resamples: int
     return PowerLaw(float(np.exp(line.intercept)), alpha, float(line.rvalue**2), n, seeds, low, high, method)
 
 
-def r2_of_forms(lengths: Sequence[float], losses: ArrayLike) -> dict[str, float]:
-    """Share of the variance of the mean loss that each of three curves with two constants explains.
+def log_residuals(law: PowerLaw, lengths: Sequence[float], losses: ArrayLike) -> NDArray[np.float64]:
+    """By how much each run lies above the law, in log loss: (n, seeds)."""
+    x, y = logarithms(lengths, losses)
+    return y - np.log(law.loss(np.exp(x)))[:, None]
 
-    lengths and losses as in `fit_power_law`. The forms: power law A L^-a, linear in log L, exponential A exp(-a L).
+
+def local_exponents(lengths: Sequence[float], losses: ArrayLike) -> list[LocalExponent]:
+    """The exponent between each two neighbouring lengths; a power law has the same everywhere.
+
+    lengths and losses as in `fit_power_law`, in any order. Column k of the losses must be seed k at every length.
     """
-    x, y = _logarithms(lengths, losses)  # (n,), (n, seeds)
-    mean = np.exp(y).mean(axis=1)  # (n,)
-    log_mean = np.log(mean)
-    predictions = {
-        "power law": np.exp(np.polyval(np.polyfit(x, log_mean, 1), x)),
-        "linear in log L": np.polyval(np.polyfit(x, mean, 1), x),
-        "exponential in L": np.exp(np.polyval(np.polyfit(np.exp(x), log_mean, 1), np.exp(x))),
-    }
-    total = np.sum((mean - mean.mean()) ** 2)
-    return {name: float(1 - np.sum((mean - predicted) ** 2) / total) for name, predicted in predictions.items()}
+    x, y = logarithms(lengths, losses)
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    slopes = -np.diff(y, axis=0) / np.diff(x)[:, None]  # (n - 1, seeds)
+    seeds = y.shape[1]
+    half = stats.sem(slopes, axis=1) * stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1) if seeds > 1 else [None] * len(slopes)
+    ordered = sorted(float(length) for length in lengths)
+    return [LocalExponent(a, b, float(s.mean()), *_around(float(s.mean()), h))
+            for a, b, s, h in zip(ordered, ordered[1:], slopes, half, strict=False)]
 
 
 def fit_saturation(steps: Sequence[float], alphas: Sequence[float]) -> Saturation:
@@ -167,7 +162,8 @@ def fit_saturation(steps: Sequence[float], alphas: Sequence[float]) -> Saturatio
     return Saturation(float(alpha_inf), float(tau), error, len(s))
 
 
-def _logarithms(lengths: Sequence[float], losses: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def logarithms(lengths: Sequence[float], losses: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Logarithms of the lengths, (n,), and of the losses, (n, seeds), or FitError where no law could be fitted to them."""
     x, y = np.asarray(lengths, dtype=float), np.asarray(losses, dtype=float)
     y = y[:, None] if y.ndim == 1 else y  # (n, seeds)
     if x.ndim != 1 or y.ndim != 2 or len(x) != len(y) or y.shape[1] == 0:
@@ -178,9 +174,14 @@ def _logarithms(lengths: Sequence[float], losses: ArrayLike) -> tuple[NDArray[np
             raise FitError(f"each {name} must be positive and finite, not {wrong[0]:g}")
     if len(x) < 3 or len(np.unique(x)) < len(x):
         raise FitError(f"a power law needs three or more different lengths, not {[f'{length:g}' for length in x]}")
-    if np.ptp(y) == 0:
-        raise FitError("all losses are equal: there is no variation to fit")
-    return np.log(x), np.log(y)
+    x, y = np.log(x), np.log(y)
+    if np.ptp(y.mean(axis=1)) == 0:
+        raise FitError("all losses are equal, or their means at every length: there is no variation to fit")
+    return x, y
+
+
+def _around(value: float, half: float | None) -> tuple[float | None, float | None]:
+    return (None, None) if half is None else (value - float(half), value + float(half))
 
 
 def _bootstrap(x: NDArray[np.float64], y: NDArray[np.float64], alpha: float, resamples: int, seed: int) -> tuple[float, float]:

@@ -92,7 +92,7 @@ class NewtonRow(Row):
 
 
 class AggregationRow(Row):
-    """One way to aggregate n inputs: depth under both cost models, and accuracy on words of S5 with its exact rule."""
+    """One way to aggregate n inputs: depth under both cost models, and accuracy on words of S5, or on programs of the jumps task."""
 
     aggregation: str
     n: int

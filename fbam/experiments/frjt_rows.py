@@ -14,6 +14,7 @@ class FrjtTaskRow(Row):
     coverage: float  # of the blocks, those that run
     halting_B: float
     early_exits: float  # programs that halt before their last block
+    equal_targets: float  # of the blocks that run and do not exit, those with one target: their test decides nothing
     duplicates: float  # programs that stand in the sample already
     solver_states: int
     solver_rounds: int

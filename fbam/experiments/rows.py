@@ -22,23 +22,26 @@ class CorpusRow(Row):
     mismatches: int
     replayed: int  # stored frames decoded and found equal to the screen that the keys make again
     exclusions: dict[str, dict[str, int]]  # reason -> count and bytes of what was left out
+    typed_characters: int
+    pasted_characters: int
     pasted_share: float  # of the characters typed and pasted
     source_bytes: int
     changed_characters: int
     actions_per_changed_character: float
     naive_bytes: int
     stored_bytes: int
+    stored_per_source_byte: float
     ratio: float
 
 
 class CorpusTimingRow(Row):
-    """What compiling one history for one screen cost, in processor and wall seconds of one process."""
+    """What compiling one history for one screen cost, in processor seconds of one process and of the git that it asked."""
 
     screen: str
     repository: str
     cpu_seconds: float
-    wall_seconds: float
     actions_per_cpu_second: float
+    source_bytes_per_cpu_second: float
 
 
 class TokenizerRow(Row):
@@ -66,23 +69,49 @@ class LossRow(Row):
 
 
 class EvaluationRow(Row):
-    """A trained model on held-out windows, beside count-based predictors on the same positions; nats and shares."""
+    """One predictor on held-out windows: the trained model, or one that only counts on the same positions.
+
+    Intervals are at 95 %, with windows as the independent unit.
+    """
 
     task: str
     control: str
+    head: str
+    main: str
     L: int
     batch: int
     seed: int
     steps: int
+    length: int  # frames of a window evaluated, whatever L was trained
+    windows: int
+    n: int  # positions
+    predictor: str  # model, unigram, bigram or copy (the action before once more)
+    loss: float  # nats a position
+    loss_low: float
+    loss_high: float
+    top1: float  # share of positions where the most likely action is the true one
+    top1_low: float
+    top1_high: float
+    sustained: float  # right predictions in a row from the start of a window, at most its length
+    sustained_low: float
+    sustained_high: float
+
+
+class PositionRow(Row):
+    """A trained model at one position of the held-out windows, counted from 1: mean loss in nats and top-1 over `n` windows."""
+
+    task: str
+    control: str
+    head: str
+    main: str
+    L: int
+    batch: int
+    seed: int
+    length: int
+    position: int
     n: int
     loss: float
     top1: float
-    top1_low: float
-    top1_high: float
-    unigram_loss: float
-    unigram_top1: float
-    bigram_loss: float
-    bigram_top1: float
 
 
 class TrainingTimingRow(Row):
@@ -118,6 +147,36 @@ class FlopsRow(Row):
 
     component: str
     flops: float
+
+
+class PartRow(Row):
+    """One part of the model on one sequence: its parameters, and the forward FLOPs counted while it ran, a multiply-add = 2."""
+
+    part: str
+    inputs: str  # shape, without the batch
+    outputs: str
+    repeats: int  # modules in a row that are the same
+    parameters: int
+    flops: int
+
+
+class TrafficRow(Row):
+    """One step of data parallel training: bytes that one process hands to all-reduce, a function of the parameters alone."""
+
+    L: int
+    batch: int
+    processes: int
+    bytes_a_step: int
+
+
+class TrafficTimingRow(Row):
+    """What such a step took here, and the bandwidth a process would need for its traffic to take no longer than its arithmetic."""
+
+    L: int
+    batch: int
+    frames: int  # of one process
+    seconds_a_step: float
+    bytes_a_second: float
 
 
 class PassRow(Row):

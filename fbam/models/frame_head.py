@@ -6,6 +6,8 @@ the result from first to last and hands over its final state:
 
 $$T_s = N_f / 2^s, \quad s = 0 \dots P$$
 
+The mean and the last position can take the LSTM's place (``reduction``); ``convolution_head.py`` is another head.
+
 The paper does not say how neighbours are merged. We average them: it has no parameters, and appendix J counts pooling as
 low-order cost, which a learned merge would not be. Blocks carry no biases.
 """
@@ -21,6 +23,8 @@ COLOURS = 256
 """Palette entries of text and background."""
 STYLES = 8
 """Combinations of bold, reverse and underline."""
+REDUCTIONS = ("lstm", "mean", "last")
+"""Ways from a sequence to one vector."""
 
 
 class MLP(nn.Module):
@@ -80,32 +84,46 @@ def pool(x: Tensor) -> Tensor:
 
 
 class FrameHead(nn.Module):
-    """Embed frames of N_f cells into vectors of width D.
+    """Embed frames of N_f cells into vectors of width D: embedding and reduction, the same for every kind of head.
 
-    :param cells: cells of a frame N_f, divisible by 2^P
+    What lies between is a subclass's: ``mix`` turns (n, N_f, D) into a shorter sequence (n, T, D).
+
+    :param cells: cells of a frame N_f
     :param codes: size of the table of code points; all from ``codes - 1`` on share its last entry
     :param width: model width D
-    :param heads: attention heads, a divisor of D
-    :param poolings: stages P, each a block and a halving of the sequence
-    :param blocks: blocks L_t after the last pooling
+    :param reduction: one of ``REDUCTIONS``: final state of an LSTM (the paper), mean, or last position
     """
 
-    def __init__(self, cells: int, codes: int, width: int, heads: int, poolings: int, blocks: int) -> None:
+    def __init__(self, cells: int, codes: int, width: int, reduction: str = "lstm") -> None:
         super().__init__()
         self.code = nn.Embedding(codes, width)
         self.position = nn.Embedding(cells, width)
         self.fg = nn.Embedding(COLOURS, width)
         self.bg = nn.Embedding(COLOURS, width)
         self.style = nn.Embedding(STYLES, width)
-        self.stages = nn.ModuleList(Block(width, heads) for _ in range(poolings))
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
         self.norm = nn.RMSNorm(width)
-        self.reduction = LSTM(width, width)
+        self.kind = reduction
+        if reduction == "lstm":
+            self.reduction = LSTM(width, width)
 
     def embed(self, code: Tensor, fg: Tensor, bg: Tensor, style: Tensor) -> Tensor:
         """Sum the five embeddings of each cell: four (n, N_f) int64 to (n, N_f, D)."""
         code = code.clamp(max=self.code.num_embeddings - 1)
         return self.code(code) + self.fg(fg) + self.bg(bg) + self.style(style) + self.position.weight
+
+    def mix(self, x: Tensor) -> Tensor:
+        """Map the embedded cells, (n, N_f, D), to the sequence that is reduced, (n, T, D)."""
+        raise NotImplementedError
+
+    def reduce(self, x: Tensor) -> Tensor:
+        """Reduce (n, T, D) to (n, D)."""
+        x = self.norm(x)
+        if self.kind == "mean":
+            return x.mean(dim=1)
+        if self.kind == "last":
+            return x[:, -1]
+        _, (h, _) = self.reduction(x)
+        return h
 
     def forward(self, code: Tensor, fg: Tensor, bg: Tensor, style: Tensor) -> Tensor:
         """Embed n frames.
@@ -116,10 +134,29 @@ class FrameHead(nn.Module):
         :param style: style bits, (n, N_f) int64
         :returns: (n, D)
         """
-        x = self.embed(code, fg, bg, style)  # (n, T_0, D)
+        return self.reduce(self.mix(self.embed(code, fg, bg, style)))
+
+
+class AttentionHead(FrameHead):
+    """The paper's head: full attention and pooling.
+
+    :param cells: cells of a frame N_f, divisible by 2^P
+    :param heads: attention heads, a divisor of D
+    :param poolings: stages P, each a block and a halving of the sequence
+    :param blocks: blocks L_t after the last pooling
+    """
+
+    def __init__(
+        self, cells: int, codes: int, width: int, heads: int, poolings: int, blocks: int, reduction: str = "lstm"
+    ) -> None:
+        super().__init__(cells, codes, width, reduction)
+        self.stages = nn.ModuleList(Block(width, heads) for _ in range(poolings))
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
+
+    def mix(self, x: Tensor) -> Tensor:
+        """Map (n, N_f, D) to (n, N_f / 2^P, D)."""
         for stage in self.stages:
             x = pool(stage(x))  # (n, T_s, D) -> (n, T_{s+1}, D)
         for block in self.blocks:
             x = block(x)  # (n, T_P, D)
-        _, (h, _) = self.reduction(self.norm(x))
-        return h
+        return x

@@ -1,108 +1,142 @@
 r"""A block of frames as bytes (paper, section 10.1: the lossless terminal recording).
 
-Each frame is the one before with a few cells replaced, and the first is the blank frame with its cells replaced, so a
-block needs nothing from outside:
+The frame before the first one of a block counts as blank, so a block needs nothing from outside:
 
-.. math:: x_t = x_{t-1} \text{ with the cells } D_t \text{ replaced}, \qquad x_{-1} = \text{blank}
+.. math:: x_t = D_t(x_{t-1}), \qquad x_{-1} = \text{blank}
 
-The n frames of R x C cells are laid out as one strip of n R C cells. A changed cell is stored as its gap, the distance
-on the strip from the changed cell before it, and its new content. Gaps and contents go into byte planes, which suit
-the general compressor that follows. The paper packs runs, sliding-window references and a palette bit by bit; here
-zstd finds the runs and references.
+where D_t is a short list of operations, see ``kernels.py``. A payload is the lengths of the four streams, 32 bits each,
+and the streams. The paper packs runs, sliding-window references and a palette bit by bit; here the operations are those
+of editors and shells, and zstd finds what repeats.
 """
 
-from dataclasses import dataclass
+import struct
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fbam.recording.cells import CELL, Frames, blank
+from fbam.recording import kernels
+from fbam.recording.cells import CELL, Frames, blank, pack
 
-OPAQUE = np.dtype(f"V{CELL.itemsize}")
-"""A cell as 7 bytes without fields: numpy copies and scatters these several times faster than ``CELL``."""
-
-CHANGE = np.dtype([("gap", "<u4"), ("cell", OPAQUE)])
-"""One changed cell as it is stored, 11 bytes."""
-
-MAX_STRIP = 2**32 - 1
-"""Most cells a block can hold: a gap is an unsigned number of 32 bits."""
+LENGTHS = struct.Struct(f"<{kernels.STREAMS}I")
+SNAPSHOTS = 16
+"""Frames a block keeps when it has drawn them once, so that any other is near to one of them."""
 
 
-def encode_block(frames: Frames) -> bytes:
-    """Return the changes of one block, uncompressed.
+class Canvas:
+    """The frame before the last pair and the present one, and the streams of a block that grows with each pair.
 
-    :param frames: (n, R, C) array of ``CELL``, n at least 1, n R C at most ``MAX_STRIP``
+    :param rows: R, rows of a frame
+    :param cols: C, columns of a frame
     """
-    n, rows, cols = frames.shape
-    raw = np.ascontiguousarray(frames).reshape(n, rows * cols).view(np.uint8)  # (n, 7RC)
-    differs = np.empty(raw.shape, dtype=bool)  # (n, 7RC)
-    np.not_equal(raw[0], blank(rows, cols).reshape(-1).view(np.uint8), out=differs[0])
-    np.not_equal(raw[1:], raw[:-1], out=differs[1:])
-    strip = np.flatnonzero(differs) // CELL.itemsize  # a cell appears once for each of its changed bytes
-    strip = strip[np.diff(strip, prepend=-1) != 0]  # (m,)
-    changes = np.empty(len(strip), dtype=CHANGE)
-    changes["gap"] = np.diff(strip, prepend=0)
-    changes["cell"] = raw.reshape(-1).view(OPAQUE)[strip]
-    return changes.view(np.uint8).reshape(-1, CHANGE.itemsize).T.tobytes()  # (11, m)
+
+    def __init__(self, rows: int, cols: int) -> None:
+        self.rows, self.cols = rows, cols
+        self._old = np.empty(rows * cols, dtype=np.uint64)
+        self._new = pack(blank(rows, cols)).reshape(-1)
+        self._dirty = np.empty(rows + 1, dtype=np.int64)
+        self._low, self._high = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
+        self._registers = np.empty(kernels.REGISTERS, dtype=np.int64)
+        self._streams = np.empty((kernels.STREAMS, 2 * kernels.pair_room(rows, cols)), dtype=np.uint8)
+        self._used = np.empty(kernels.STREAMS, dtype=np.int64)
+        self._palette = np.zeros(2 * rows * cols + 64, dtype=np.uint32)
+        self._looks = np.zeros(1, dtype=np.int64)
+        self.begin()
+
+    @property
+    def palette(self) -> npt.NDArray[np.uint32]:
+        """(P,) the looks so far: foreground | background << 8 | style << 16."""
+        return self._palette[: self._looks[0]]
+
+    def begin(self) -> None:
+        """Start a block."""
+        kernels.begin_block(
+            self._old, self.rows, self.cols, self._dirty, self._low, self._high, self._registers, self._used
+        )
+
+    def change(self, position: npt.NDArray[np.integer], cell: npt.NDArray[np.uint64]) -> None:
+        """Replace cells of the present frame."""
+        kernels.change(self._new, self.cols, self._dirty, self._low, self._high, position, cell, 0, len(position))
+
+    def show(self, frame: npt.NDArray[np.uint64]) -> None:
+        """Make ``frame``, (R C,) packed cells, the present one."""
+        kernels.compare(self._new, frame, self.cols, self._dirty, self._low, self._high)
+
+    def add(
+        self,
+        first: int,
+        stop: int,
+        offsets: npt.NDArray[np.int64],
+        position: npt.NDArray[np.integer],
+        cell: npt.NDArray[np.uint64],
+    ) -> None:
+        """Write the pairs ``first`` to ``stop`` - 1 of a batch: each is the present frame, then changes of it."""
+        while first < stop:
+            first = kernels.encode_pairs(
+                first, stop, offsets, position, cell, self._old, self._new, self.rows, self.cols, self._dirty,
+                self._low, self._high, self._registers, self._streams, self._used, self._palette, self._looks,
+            )  # fmt: skip
+            if first < stop:
+                self._grow()
+
+    def _grow(self) -> None:
+        room = max(self._streams.shape[1], int(self._used.max()) + kernels.pair_room(self.rows, self.cols))
+        streams = np.empty((kernels.STREAMS, 2 * room), dtype=np.uint8)
+        for k, used in enumerate(self._used):
+            streams[k, :used] = self._streams[k, :used]
+        self._streams = streams
+        self._palette = np.concatenate([self._palette, np.zeros_like(self._palette)])
+
+    def payload(self) -> bytes:
+        """The block so far."""
+        streams = [self._streams[k, :used].tobytes() for k, used in enumerate(self._used)]
+        return b"".join([LENGTHS.pack(*self._used.tolist()), *streams])
 
 
-@dataclass(frozen=True)
 class Block:
-    """The changes of one block, ready to be applied: memory grows with what changes, not with the size of a frame."""
+    """A block ready to be drawn.
 
-    rows: int
-    cols: int
-    offsets: list[int]
-    """n + 1 numbers: frame t changes the entries offsets[t] to offsets[t + 1]."""
-    position: npt.NDArray[np.int64]
-    """(m,) index of each changed cell in its frame, 0 to R C - 1."""
-    cell: npt.NDArray[np.void]
-    """(m,) new content of each changed cell, of ``OPAQUE``."""
+    :param payload: what ``Canvas.payload`` gave
+    :param n: number of its frames
+    :param palette: (P,) looks
+    :raises ValueError: the lengths of the streams are not that of the payload
+    """
 
-    @classmethod
-    def decode(cls, payload: bytes, n: int, rows: int, cols: int) -> Self:
-        """Read what ``encode_block`` wrote for n frames of R x C cells.
+    def __init__(self, payload: bytes, n: int, rows: int, cols: int, palette: npt.NDArray[np.uint32]) -> None:
+        self._rows, self._cols, self._palette = rows, cols, palette
+        if len(payload) < LENGTHS.size:
+            raise ValueError("a block without the lengths of its streams")
+        bounds = np.cumsum([LENGTHS.size, *LENGTHS.unpack_from(payload)])
+        if bounds[-1] != len(payload):
+            raise ValueError(f"a block of {len(payload)} bytes is not as long as its streams")
+        self._payload = np.frombuffer(payload, dtype=np.uint8)
+        self._interval = -(-n // SNAPSHOTS)
+        self._frames = np.empty((n // self._interval + 3, CELL.itemsize * rows * cols), dtype=np.uint8)
+        self._frames[0] = blank(rows, cols).reshape(-1).view(np.uint8)
+        self._places = np.zeros((len(self._frames) - 1, 2 * kernels.STREAMS + kernels.REGISTERS), dtype=np.int64)
+        self._places[0, : kernels.STREAMS] = bounds[:-1]
+        self._places[0, kernels.STREAMS : 2 * kernels.STREAMS] = bounds[1:]
+        self._known = np.ones(1, dtype=np.int64)
 
-        :raises ValueError: the payload does not fit n such frames
+    def draw(self, wanted: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]) -> None:
+        """Write frames of the block.
+
+        :param wanted: (w,) frame numbers in the block, ascending
+        :param slots: (w,) for each of them, its row of ``out``
+        :param out: (k, 7 R C) bytes of frames
+        :raises ValueError: the payload is not one of such frames
         """
-        planes = np.frombuffer(payload, dtype=np.uint8)
-        if len(planes) % CHANGE.itemsize:
-            raise ValueError(f"a block of {len(planes)} bytes is not a whole number of changes")
-        planes = planes.reshape(CHANGE.itemsize, -1)  # (11, m)
-        changes = np.empty(planes.shape[1], dtype=CHANGE)  # (m,)
-        by_byte = changes.view(np.uint8).reshape(-1, CHANGE.itemsize)  # (m, 11)
-        for k, plane in enumerate(planes):  # faster than one transposed copy
-            by_byte[:, k] = plane
-        strip = np.cumsum(changes["gap"], dtype=np.int64)  # (m,)
-        if len(strip) and strip[-1] >= n * rows * cols:
-            raise ValueError(f"a change lies outside the {n} frames of {rows} x {cols}")
-        offsets = np.searchsorted(strip, np.arange(n + 1) * (rows * cols))
-        return cls(rows, cols, offsets.tolist(), strip % (rows * cols), changes["cell"])
+        kernels.draw_frames(
+            self._payload, self._palette, self._rows, self._cols, self._frames, self._places, self._known,
+            self._interval, wanted, slots, out,
+        )  # fmt: skip
 
-    def draw(self, wanted: list[int], slots: list[int], out: Frames) -> None:
-        """Write frames of the block into ``out``.
 
-        :param wanted: frame numbers in the block, one at least, ascending
-        :param slots: for each of them, its row in ``out``
-        :param out: (k, R, C) array of ``CELL``
-        """
-        flat = out.reshape(len(out), -1).view(OPAQUE)  # (k, RC)
-        done = self.offsets[wanted[0] + 1]
-        frame = self._after(done)  # (RC,)
-        for t, slot in zip(wanted, slots, strict=True):
-            stop = self.offsets[t + 1]
-            frame[self.position[done:stop]] = self.cell[done:stop]
-            flat[slot] = frame
-            done = stop
-
-    def _after(self, m: int) -> npt.NDArray[np.void]:
-        """Return the (RC,) cells after the first m changes, of ``OPAQUE``."""
-        frame = blank(self.rows, self.cols).reshape(-1).view(OPAQUE)  # (RC,)
-        latest = np.full(len(frame), -1)  # (RC,)
-        # Where a cell changes several times, numpy assigns in order and the latest change stays. Numbers of changes
-        # are scattered several times faster than their contents.
-        latest[self.position[:m]] = np.arange(m)
-        known = latest >= 0
-        frame[known] = self.cell[latest[known]]
-        return frame
+def encode_block(frames: Frames) -> tuple[bytes, npt.NDArray[np.uint32]]:
+    """Return the payload of (n, R, C) frames, n at least 1, and the palette."""
+    canvas = Canvas(*frames.shape[1:])
+    nothing, none = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for frame in pack(frames).reshape(len(frames), -1):
+        canvas.show(frame)
+        canvas.add(0, 1, nothing, none, none.astype(np.uint64))
+    return canvas.payload(), canvas.palette.copy()

@@ -9,6 +9,9 @@ import numpy.typing as npt
 CELL = np.dtype([("code", "<u4"), ("fg", "u1"), ("bg", "u1"), ("style", "u1")])
 """Unicode code point (32 is blank), ANSI palette index of text and background (0 is the default), style bits."""
 
+SHIFTS = {"code": 0, "fg": 32, "bg": 40, "style": 48}
+"""Where each part of a cell begins in its packed form, a number of 64 bits."""
+
 Frames = npt.NDArray[np.void]
 """An array of ``CELL``: (R, C) for one frame, (n, R, C) for several."""
 
@@ -32,3 +35,16 @@ def blank(rows: int, cols: int) -> Frames:
     frame = np.zeros((rows, cols), dtype=CELL)  # (R, C)
     frame["code"] = BLANK
     return frame
+
+
+def pack(frames: Frames) -> npt.NDArray[np.uint64]:
+    """Return each cell as one number: code | fg << 32 | bg << 40 | style << 48; same shape."""
+    return sum(frames[name].astype(np.uint64) << np.uint64(shift) for name, shift in SHIFTS.items())
+
+
+def unpack(packed: npt.NDArray[np.uint64]) -> Frames:
+    """Return the cells of which ``pack`` makes these numbers; same shape."""
+    frames = np.empty(packed.shape, dtype=CELL)
+    for name, shift in SHIFTS.items():
+        frames[name] = (packed >> np.uint64(shift)).astype(CELL[name])
+    return frames

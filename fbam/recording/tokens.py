@@ -4,7 +4,8 @@ One token stands for one action or for several typed one after the other, so a t
 word of the vocabulary is a piece of typed text: a run of lower-case letters with or without a capital, of capitals,
 digits, spaces, underscores or punctuation. So ``parseHTTPResponse_v2`` is made of parse, HTTP, Response, _, v and 2.
 The most popular pieces become words, others are built from smaller ones. A text is cut greedily: at each place the
-longest word of a trie. Words hold printable characters only and so never cross a control sequence, Enter, Tab or Esc.
+longest word of a trie (``trie.py``). Words hold printable characters only and so never cross a control sequence, Enter,
+Tab or Esc.
 
 Decoding is exact for every list of actions, seen in training or not. The first ids are reserved for it:
 
@@ -22,12 +23,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from fbam.recording import exact_json
+from fbam.recording.trie import SEQUENCES, Trie
 
 PASTE_START, PASTE_STOP = "\x1b[200~", "\x1b[201~"
 
@@ -79,13 +81,7 @@ class ActionTokenizer:
     def __init__(self, single: Sequence[str], words: Sequence[str]) -> None:
         self._single, self._words = list(single), list(words)
         self._spelling = [*([text] for text in self._single), *(list(word) for word in self._words)]
-        self._trie: dict[Any, Any] = {}
-        """Node of the trie: action -> next node, and None -> id of the token that ends here."""
-        for token, spelling in enumerate(self._spelling, start=len(RESERVED)):
-            node = self._trie
-            for action in spelling:
-                node = node.setdefault(action, {})
-            node[None] = token
+        self._trie = Trie(self._spelling, first=len(RESERVED))
 
     @property
     def vocab_size(self) -> int:
@@ -129,27 +125,30 @@ class ActionTokenizer:
         :returns: (T,) index of the first action of each token, which is the frame it is to be predicted from, never
             falling and the same for all tokens of one spelled-out action; (T,) token ids
         """
-        starts: list[int] = []
-        tokens: list[int] = []
-        at = 0
-        while at < len(actions):
-            token, stop = self._longest(actions, at)
-            spelled = self._spell(actions[at]) if token is None else [token]
-            starts += [at] * len(spelled)
-            tokens += spelled
-            at = stop
-        return np.array(starts, dtype=np.int64), np.array(tokens, dtype=np.int64)
+        table: dict[str, int] = {}
+        codes = [ord(a) if len(a) == 1 else SEQUENCES + table.setdefault(a, len(table)) for a in actions]
+        return self.encode_codes(np.array(codes, dtype=np.int32), list(table))
 
-    def _longest(self, actions: Sequence[str], at: int) -> tuple[int | None, int]:
-        """Return the token of the longest match at a place and where it stops; None and the next place without one."""
-        node, token, stop = self._trie, None, at + 1
-        for i in range(at, len(actions)):
-            node = node.get(actions[i])
-            if node is None:
-                break
-            if None in node:
-                token, stop = node[None], i + 1
-        return token, stop
+    def encode_codes(
+        self, codes: npt.NDArray[np.int32], table: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """``encode`` of actions as a recording stores them, several million a second.
+
+        :param codes: (n,) code point of each action of one character, 0x110000 + k for the k-th of ``table``
+        :param table: the other actions
+        """
+        starts, tokens = self._trie.cut(codes, table)  # (c,), (c,) -1 for an action that no token stands for
+        unknown = np.flatnonzero(tokens < 0)
+        if not len(unknown):
+            return starts, tokens
+        actions = [chr(code) if code < SEQUENCES else table[code - SEQUENCES] for code in codes[starts[unknown]].tolist()]
+        spelled = {action: self._spell(action) for action in set(actions)}
+        lengths = np.ones(len(tokens), dtype=np.int64)
+        lengths[unknown] = [len(spelled[action]) for action in actions]
+        starts, tokens, places = np.repeat(starts, lengths), np.repeat(tokens, lengths), np.cumsum(lengths) - lengths
+        for place, action in zip(places[unknown].tolist(), actions):
+            tokens[place : place + len(spelled[action])] = spelled[action]
+        return starts, tokens
 
     def _spell(self, action: str) -> list[int]:
         """Return the tokens of one action that is not in the vocabulary."""

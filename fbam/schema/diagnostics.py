@@ -38,6 +38,7 @@ class JumpsLearning(Section):
 
     rates: Annotated[list[Rate], Field(min_length=1)]
     trial_steps: Count
+    trial_tokens: Count
     trial_depths: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]
     weight_decay: Annotated[float, Field(ge=0)]
     grad_clip: Annotated[float, Field(ge=0)]
@@ -45,11 +46,12 @@ class JumpsLearning(Section):
 
 
 class JumpsCurriculum(Section):
-    """When the adaptive curriculum goes deeper."""
+    """When the adaptive curriculum goes deeper, and the share of its programs in which jumps of every length are equally likely."""
 
     advance_at: Annotated[float, Field(gt=0, le=1)]
     check_every: Count
     check_programs: Count
+    even_jumps: Probability
 
 
 class JumpsTesting(Section):
@@ -123,6 +125,7 @@ class Maze(Section):
     sweep_layers: Annotated[list[Count], Field(min_length=2)]
     matched_steps: Count
     unwithheld_factor: Rate
+    initial_noise: Annotated[float, Field(ge=0)]
     rates: Annotated[list[Rate], Field(min_length=1)]
     selection: Annotated[float, Field(gt=0, le=1)]
     seeds: Annotated[list[Natural], Field(min_length=1)]

@@ -1,12 +1,37 @@
-"""Sections 10.2 to 10.5 and appendix J: backward pass, training, scaling, FLOPs."""
+"""Sections 10.2 to 10.4: model, backward pass, training."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from fbam.schema.base import Count, Natural, Rate, Section, Share, check_distinct
+
+
+class Model(Section):
+    """Section 10.2: what the page on the model draws, counts and sends."""
+
+    width: Count
+    heads: Count
+    poolings: Natural
+    head_blocks: Natural
+    layers: Count
+    codes: Annotated[int, Field(ge=2)]
+    gradient_chunks: Annotated[list[Annotated[list[Count], Field(min_length=3, max_length=3)]], Field(min_length=1)]
+    traffic_lengths: Annotated[list[Count], Field(min_length=2)]
+    traffic_batch: Count
+    traffic_steps: Count
+    processes: Annotated[int, Field(ge=2)]
+    rate: Rate
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Model:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
+        if self.traffic_batch < self.processes:
+            raise ValueError(f"traffic_batch {self.traffic_batch} must be at least processes {self.processes}")
+        return self
 
 
 class Training(Section):
@@ -23,25 +48,33 @@ class Training(Section):
     head_blocks: Natural
     layers: Count
     codes: Annotated[int, Field(ge=2)]
+    frame_head: Literal["attention", "conv"]
+    reduction: Literal["lstm", "mean", "last"]
+    main: Literal["lstm", "attention"]
     muon_lr: Rate
     adamw_lr: Rate
     adamw_betas: Annotated[list[Share], Field(min_length=2, max_length=2)]
     weight_decay: Annotated[float, Field(ge=0)]
+    schedule: Literal["constant", "cosine"]
+    warm_up: Natural
     held_out: Share
-    eval_windows: Count
-    eval_length: Count
+    eval_windows: Annotated[int, Field(ge=2)]
+    eval_lengths: Annotated[list[Count], Field(min_length=1)]
     checkpoint_every: Count
     frame_chunk: Natural
     state_every: Count
     micro_batch: Natural
+    device: Literal["cpu", "cuda"]
     report_every: Count
 
     @model_validator(mode="after")
     def _consistent(self) -> Training:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        for name in ("lengths", "seeds"):
+        for name in ("lengths", "seeds", "eval_lengths"):
             check_distinct(name, getattr(self, name))
+        if self.main == "attention" and self.frame_chunk:
+            raise ValueError(f"main attention cannot be streamed: set frame_chunk {self.frame_chunk} to 0")
         uneven = [length for length in self.lengths if self.labels % length]
         if uneven:
             raise ValueError(f"labels {self.labels} must be a multiple of every length (or 0), but {uneven} do not divide it")
@@ -69,25 +102,3 @@ class Memory(Section):
         if not set(self.plain_lengths) & set(self.streaming_lengths):
             raise ValueError("plain_lengths and streaming_lengths must share a length, at which their times are compared")
         return self
-
-
-class Scaling(Section):
-    """Section 10.5: where and how the law is read."""
-
-    steps: Annotated[list[Count], Field(min_length=3, max_length=3)]
-    window: Share
-    resamples: Annotated[int, Field(ge=100)]
-    seed: Natural
-
-
-class Flops(Section):
-    """Appendix J: the hyperparameters of the FLOP estimate."""
-
-    batch: Count
-    width: Count
-    cells: Count
-    poolings: Natural
-    head_blocks: Natural
-    length: Count
-    layers: Count
-    rate: Rate

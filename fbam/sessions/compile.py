@@ -1,25 +1,28 @@
 """Git history -> recording (paper, section 10.1).
 
-Each commit is one stretch of a session: files are moved and removed, created, opened, edited, saved; modes are set; the
-stretch ends with ``vcs commit -m`` and the real message. A merge is one such stretch against its first parent. After
-each stretch the file system that the keys have produced is compared with git's tree; a recording with a difference in it
-is not published.
+Each commit is one stretch of a session: its message is typed, files are moved and removed, created, opened, edited,
+saved; modes are set (``fbam.sessions.typist``). A merge is one such stretch against its first parent. After each stretch
+the file system that the keys have produced is compared with git's tree; a recording with a difference in it is not
+published.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fbam.recording.format import RecordingWriter
 from fbam.sessions.edits import Limits
-from fbam.sessions.history import Commit, Exclusion, History
-from fbam.sessions.screen import Terminal
-from fbam.sessions.typist import Typist
-from fbam.sessions.verify import check_commit
+from fbam.sessions.fast import FastHands
+from fbam.sessions.hands import Hands
+from fbam.sessions.history import Commit, History
+from fbam.sessions.layout import layout
+from fbam.sessions.report import report
+from fbam.sessions.typist import Message, Typist
+from fbam.sessions.verify import TreeCheck, check_message
 
-NAIVE_CELL_BYTES = 5
-"""Bytes of a cell without compression: a code point of 32 bits and 8 bits of style."""
+RENDERER = 2
+"""Version of layout, glyphs and editor: the same actions show the same frames only under the same one."""
 
 
 def compile_history(
@@ -31,6 +34,8 @@ def compile_history(
     block_frames: int,
     limits: Limits,
     commit_limit: int = 0,
+    message: Message = "first",
+    reference: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the recording of a history.
@@ -41,69 +46,33 @@ def compile_history(
     :param block_frames: frames a block of the file
     :param limits: what is pasted instead of typed
     :param commit_limit: compile only that many commits, from the oldest on; 0 for all
+    :param message: where the message of a commit stands in its stretch: "first", "last" or "none"
+    :param reference: press each key on the plain terminal instead of in compiled loops; the recording is the same
     :param on_progress: called after each commit with (commits done, commits to do)
-    :returns: see ``report``, with ``compared``, the files held against git after each commit, ``mismatches``, those that
-        differed, ``files``, the paths of all commits, and ``source_bytes``, their distinct contents
+    :returns: see ``fbam.sessions.report.report``
     :raises VerificationError: a commit was not reproduced exactly
     :raises ScreenError: rows or columns out of range
     """
     commits = history.commits[:commit_limit] if commit_limit else history.commits
-    terminal = Terminal(rows, cols)
+    layout(rows, cols)  # refuses a size before anything is written
     destination.parent.mkdir(parents=True, exist_ok=True)
-    header = {"source": history.name, "revision": commits[-1].id}
-    contents: dict[tuple[str, str], None] = {}  # (path, oid)
+    header = {
+        "source": history.name, "revision": commits[-1].id, "renderer": RENDERER, "message": message, "limits": asdict(limits)
+    }  # fmt: skip
+    check = TreeCheck(history, commits)
     with RecordingWriter(destination, rows, cols, block_frames=block_frames, header=header) as writer:
-        typist = Typist(terminal, writer, limits)
+        typist = Typist((Hands if reference else FastHands)(rows, cols, writer, limits), message)
         before: Commit | None = None
-        compared = equal = 0
         for done, commit in enumerate(commits, 1):
-            goal = history.files(commit)
-            typist.replay(history, before, commit, goal)
-            compared += len(goal)
-            equal += check_commit(terminal.files, goal, commit, history)
+            changes = history.changes(before, commit)
+            typist.replay(history, before, commit, changes)
+            check.commit(typist.files, commit, changes)
+            if message != "none":
+                check_message(typist.files, commit)
             writer.mark_commit(commit.id, commit.message)
-            contents |= dict.fromkeys((path, entry.oid) for path, entry in goal.items())
             before = commit
             if on_progress:
                 on_progress(done, len(commits))
-    sources = {
-        "compared": compared,
-        "mismatches": compared - equal,
-        "files": len({path for path, _ in contents}),
-        "source_bytes": sum(map(history.size, {oid for _, oid in contents})),
-    }
-    return report(history, commits, typist, destination) | sources
-
-
-def report(history: History, commits: list[Commit], typist: Typist, recording: Path) -> dict[str, Any]:
-    """Describe a recording as one row of a table.
-
-    ``pasted_share`` is that of the characters typed and pasted; ``changed_characters`` are those the differences remove
-    and insert; ``naive_bytes`` is the size at five bytes a cell, ``stored_bytes`` that of the file, and ``ratio`` naive
-    over stored.
-    """
-    rows, cols = typist.terminal.frame.shape
-    naive, stored = typist.actions * rows * cols * NAIVE_CELL_BYTES, recording.stat().st_size
-    return {
-        "repository": history.name,
-        "revision": commits[-1].id,
-        "commits": len(commits),
-        "actions": typist.actions,
-        "frames": typist.actions,
-        "exclusions": _by_reason(history.exclusions),
-        "pasted_share": typist.pasted / (typist.typed + typist.pasted),
-        "changed_characters": typist.changed,
-        "actions_per_changed_character": typist.actions / max(1, typist.changed),
-        "naive_bytes": naive,
-        "stored_bytes": stored,
-        "ratio": naive / stored,
-    }
-
-
-def _by_reason(exclusions: list[Exclusion]) -> dict[str, dict[str, int]]:
-    """Count and bytes of what was left out, by reason."""
-    table: defaultdict[str, dict[str, int]] = defaultdict(lambda: {"count": 0, "bytes": 0})
-    for exclusion in exclusions:
-        table[exclusion.reason]["count"] += 1
-        table[exclusion.reason]["bytes"] += exclusion.size
-    return dict(sorted(table.items()))
+        for exclusion in history.exclusions:
+            writer.exclude(*exclusion)
+    return report(history, commits, typist, destination, check)

@@ -1,7 +1,9 @@
 """A tiny modal editor in the manner of vi (paper, section 10.1: "a tiny text editor").
 
 The buffer is ``text.split("\\n")`` and nothing else: "\\r", a byte-order mark and an invalid byte are characters like
-others, and a file that ends with a new line has an empty last line. Three modes:
+others, and a file that ends with a new line has an empty last line. A cursor that leaves the window moves it by half its
+height or more, never by one line: a file typed from the start redraws the window every other page, not at every line.
+Three modes:
 
 * NORMAL: ``i`` inserts, ``:`` opens the command line;
 * INSERT: characters are typed at the cursor, Backspace, Delete and Control-U remove, Control-V takes the next
@@ -21,7 +23,7 @@ from fbam.sessions.actions import (
 )  # fmt: skip
 from fbam.sessions.files import FileSystem, FileSystemError
 
-NORMAL, INSERT, COMMAND = "NORMAL", "INSERT", "COMMAND"
+NORMAL, INSERT, COMMAND, LITERAL_STATE = "NORMAL", "INSERT", "COMMAND", "LITERAL"
 
 _GOTO = re.compile(r"[0-9]{1,9}")
 _CUT = re.compile(r"([0-9]{1,9})(?:,([0-9]{1,9}))?d")
@@ -51,6 +53,11 @@ class Editor:
         self.line = self.column = self.top = 0
         self.mode, self.command, self.message = NORMAL, "", ""
         self.modified = self.closed = self.literal = False
+
+    @property
+    def state(self) -> str:
+        """What the bar calls the mode."""
+        return LITERAL_STATE if self.literal else self.mode
 
     @property
     def page(self) -> int:
@@ -179,14 +186,8 @@ class Editor:
         self.column = min(max(column, 0), len(self.lines[self.line]))
 
     def _scroll(self) -> None:
-        """Follow the cursor: by one line at an edge, to the middle after a jump."""
-        if self.top <= self.line < self.top + self.height:
-            return
-        if self.line == self.top - 1:
-            self.top -= 1
-        elif self.line == self.top + self.height:
-            self.top += 1
-        else:
+        """Follow the cursor: where it leaves the window, the window moves so that its line stands in the middle."""
+        if not self.top <= self.line < self.top + self.height:
             self.top = max(0, self.line - self.height // 2)
 
 

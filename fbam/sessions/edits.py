@@ -11,11 +11,13 @@ subsequences come from rapidfuzz. It compares list elements by their hash, so li
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
+
+from fbam.sessions.kernels import pair_steps
 
 PAIRING_CELLS = 40_000
 """Largest old lines x new lines of a block whose lines are paired by cost; larger blocks are paired in order."""
@@ -25,7 +27,7 @@ CUT_KEYS = 2
 """Keys counted for a deleted line when lines are paired."""
 RETYPE_KEYS = 2
 """Keys that empty a line: End and Control-U."""
-PAIRED, DELETED, INSERTED = "1 paired", "2 deleted", "3 inserted"
+STEPS = PAIRED, DELETED, INSERTED = "paired", "deleted", "inserted"
 """Steps of an alignment of lines; at equal cost the first in this order is taken."""
 
 
@@ -109,37 +111,26 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
     :returns: one of PAIRED, DELETED, INSERTED for each step through both blocks from the top
     """
     n, m = len(old), len(new)
+    if n == m == 1:  # never dearer than to delete one and type the other
+        return [PAIRED]
     if n * m > PAIRING_CELLS:
         return [PAIRED] * min(n, m) + [DELETED] * (n - m) + [INSERTED] * (m - n)
-    typed = [len(line) + 1 for line in new]
-    pair = np.minimum(cdist(old, new, scorer=Indel.distance, dtype=np.int32), np.array(typed) + 1).tolist()  # (n, m)
-    # cost[i][j]: keys that turn the last n - i old lines into the last m - j new ones; choice[i][j]: the first step
-    cost = [[CUT_KEYS * (n - i)] * (m + 1) for i in range(n + 1)]
-    choice = [[DELETED] * (m + 1) for _ in range(n + 1)]
-    for j in range(m - 1, -1, -1):
-        cost[n][j], choice[n][j] = typed[j] + cost[n][j + 1], INSERTED
-    for i in range(n - 1, -1, -1):
-        for j in range(m - 1, -1, -1):
-            cost[i][j], choice[i][j] = min(
-                (pair[i][j] + cost[i + 1][j + 1], PAIRED),
-                (CUT_KEYS + cost[i + 1][j], DELETED),
-                (typed[j] + cost[i][j + 1], INSERTED),
-            )
-    steps: list[str] = []
-    i = j = 0
-    while i < n or j < m:
-        steps.append(choice[i][j])
-        i += steps[-1] != INSERTED
-        j += steps[-1] != DELETED
-    return steps
+    typed = np.array([len(line) + 1 for line in new])  # (m,)
+    pair = np.minimum(cdist(old, new, scorer=Indel.distance, dtype=np.int64), typed + 1)  # (n, m)
+    return [STEPS[step] for step in pair_steps(pair, typed, CUT_KEYS).tolist()]
 
 
 @dataclass
 class _Planner:
-    """Collects edits from top to bottom: ``taken`` old lines are behind the cursor, as ``line`` lines of the new state."""
+    """Collects edits from top to bottom: ``taken`` old lines are behind the cursor, as ``line`` lines of the new state.
+
+    ``old`` and ``new`` are a part of the files that begins ``base`` lines from their start, with an equal line unless
+    that is 0, and ends with an equal line unless it is their end.
+    """
 
     old: list[str]
     new: list[str]
+    base: int
     taken: int = 0
     line: int = 0
     changed: int = 0
@@ -148,7 +139,7 @@ class _Planner:
     def cut(self, count: int) -> None:
         """Delete the next ``count`` old lines."""
         if count:
-            self.edits.append(Cut(self.line, count))
+            self.edits.append(Cut(self.base + self.line, count))
             self.changed += sum(map(len, self.old[self.taken : self.taken + count])) + count
             self.taken += count
 
@@ -158,7 +149,8 @@ class _Planner:
             return
         text = "\n".join(self.new[self.line : self.line + count])
         if self.line:
-            self.edits.append(Splice(self.line - 1, len(self.new[self.line - 1]), 0, "\n" + text, paste))
+            above = self.line - 1
+            self.edits.append(Splice(self.base + above, len(self.new[above]), 0, "\n" + text, paste))
         elif self.taken == len(self.old):
             self.edits.append(Splice(0, 0, 0, text, paste))
         elif paste or not self.old[self.taken]:
@@ -171,7 +163,7 @@ class _Planner:
     def change(self) -> None:
         """Turn the next old line into the next new one."""
         distance, changes = line_change(self.old[self.taken], self.new[self.line])
-        self.edits += [Splice(self.line, column, removed, text) for column, removed, text in changes]
+        self.edits += [Splice(self.base + self.line, column, removed, text) for column, removed, text in changes]
         self.changed += distance
         self.taken += 1
         self.line += 1
@@ -202,7 +194,8 @@ def plan(old: str, new: str, limits: Limits, keys_left: int) -> Plan:
     :param keys_left: where the plan would take more keys than this, everything from the first to the last line that
         differs is cut and pasted as one block
     """
-    planner = _Planner(old.split("\n"), new.split("\n"))
+    base, lines_old, lines_new = _differing_part(old, new)
+    planner = _Planner(lines_old, lines_new, base)
     big = max(len(old), len(new)) > limits.file_characters
     for start, stop, first, last in _blocks(planner.old, planner.new):
         planner.taken, planner.line = start, first
@@ -213,9 +206,46 @@ def plan(old: str, new: str, limits: Limits, keys_left: int) -> Plan:
     if typed.keys <= keys_left:
         return typed
     head, tail = _common_ends(planner.old, planner.new)
-    whole = _Planner(planner.old, planner.new, head, head)
+    whole = _Planner(planner.old, planner.new, base, head, head)
     whole.replace(len(whole.old) - head - tail, len(whole.new) - head - tail, paste=True)
     return Plan(whole.edits, typed.changed)
+
+
+def _differing_part(old: str, new: str) -> tuple[int, list[str], list[str]]:
+    """The lines from the one before the first difference to the one behind the last, and how many stand before them.
+
+    Large files differ in few places, and strings are compared several hundred times faster than lists of lines.
+    """
+    start = old.rfind("\n", 0, max(old.rfind("\n", 0, _common_prefix(old, new)), 0)) + 1
+    stop = old.find("\n", len(old) - _common_suffix(old, new, start))
+    stop = old.find("\n", stop + 1) if stop >= 0 else -1
+    if stop < 0:
+        return old.count("\n", 0, start), old[start:].split("\n"), new[start:].split("\n")
+    return old.count("\n", 0, start), old[start:stop].split("\n"), new[start : stop - len(old) + len(new)].split("\n")
+
+
+def _common_prefix(a: str, b: str) -> int:
+    """How many characters two texts share at the start."""
+    known, most = 0, min(len(a), len(b))
+    while known < most:
+        middle = (known + most + 1) // 2
+        if a.startswith(b[known:middle], known):
+            known = middle
+        else:
+            most = middle - 1
+    return known
+
+
+def _common_suffix(a: str, b: str, start: int) -> int:
+    """How many characters two texts share at the end, behind ``start``."""
+    known, most = 0, min(len(a), len(b)) - start
+    while known < most:
+        middle = (known + most + 1) // 2
+        if a.endswith(b[len(b) - middle : len(b) - known], start, len(a) - known):
+            known = middle
+        else:
+            most = middle - 1
+    return known
 
 
 def _common_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
@@ -229,10 +259,9 @@ def _common_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
 def _blocks(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
     """(old start, old stop, new start, new stop) of each stretch of lines that differs."""
     head, tail = _common_ends(old, new)
-    numbers: dict[str, int] = {}
-    a, b = (
-        [numbers.setdefault(line, len(numbers)) for line in lines[head : len(lines) - tail]] for lines in (old, new)
-    )
+    parts = old[head : len(old) - tail], new[head : len(new) - tail]
+    numbers = {line: number for number, line in enumerate(dict.fromkeys(chain(*parts)))}
+    a, b = (list(map(numbers.__getitem__, lines)) for lines in parts)
     if len(a) * len(b) > ALIGNMENT_CELLS:
         yield head, head + len(a), head, head + len(b)
         return

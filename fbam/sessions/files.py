@@ -10,6 +10,7 @@ UTF-8 are surrogate escapes, so every content that git stores is held exactly.
 
 import hashlib
 import posixpath
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,12 +46,36 @@ class File:
 
 
 class FileSystem:
-    """Files by path, the directories around them, and the log of ``vcs commit`` messages."""
+    """Files by path, the directories around them, and what the version control remembers.
+
+    :ivar log: the messages of ``vcs commit``
+    :ivar version: grows whenever a name appears or disappears
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
         self.directories: set[str] = {""}
         self.log: list[str] = []
+        self.version = 0
+        self._names: defaultdict[str, set[str]] = defaultdict(set)  # paths right below each directory
+        self._listings: dict[str, list[str]] = {}  # sorted, of directories that have not changed since
+        self._added: dict[str, File] = {}
+
+    def below(self, directory: str) -> list[str]:
+        """The paths right below a directory: directories first, then files, each by name."""
+        if directory not in self._listings:
+            self._listings[directory] = sorted(self._names[directory], key=lambda path: (path not in self.directories, path))
+        return self._listings[directory]
+
+    def add(self) -> None:
+        """Remember all files as they are, for ``status``."""
+        self._added = dict(self.files)
+
+    def status(self) -> list[str]:
+        """The paths that differ from what ``add`` remembered last, each behind A, M or D."""
+        old, new = self._added, self.files
+        changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+        return [f"{'A' if path not in old else 'M' if path in new else 'D'} {path}" for path in changed]
 
     def make_directories(self, path: str) -> None:
         """Create ``path`` and the directories above it."""
@@ -61,6 +86,8 @@ class FileSystem:
             missing.append(path)
             path = posixpath.dirname(path)
         self.directories.update(missing)
+        for path in missing:
+            self._named(path)
 
     def read(self, path: str) -> File | None:
         """Return the file at ``path``, or None where there is none yet."""
@@ -97,12 +124,13 @@ class FileSystem:
         self.read(destination)
         self._place(destination, file)
         if destination != source:
-            del self.files[source]
+            self.remove(source)
 
     def remove(self, path: str) -> None:
         """Delete a file or a link."""
         self._existing(path)
         del self.files[path]
+        self._unnamed(path)
 
     def remove_tree(self, path: str) -> None:
         """Delete a file, or a directory with everything below it."""
@@ -111,6 +139,9 @@ class FileSystem:
         below = path + "/"
         self.files = {name: file for name, file in self.files.items() if not name.startswith(below)}
         self.directories = {name for name in self.directories if name != path and not name.startswith(below)}
+        self._names = defaultdict(set, {name: paths for name, paths in self._names.items() if name in self.directories})
+        self._listings = {}
+        self._unnamed(path)
 
     def _existing(self, path: str) -> File:
         file = self.read(path)
@@ -121,4 +152,16 @@ class FileSystem:
     def _place(self, path: str, file: File) -> None:
         if posixpath.dirname(path) not in self.directories or path == "":
             raise FileSystemError(f"{path}: no such directory")
+        if path not in self.files:
+            self._named(path)
         self.files[path] = file
+
+    def _named(self, path: str) -> None:
+        self._names[posixpath.dirname(path)].add(path)
+        self._listings.pop(posixpath.dirname(path), None)
+        self.version += 1
+
+    def _unnamed(self, path: str) -> None:
+        self._names[posixpath.dirname(path)].discard(path)
+        self._listings.pop(posixpath.dirname(path), None)
+        self.version += 1

@@ -56,14 +56,14 @@ def _slow_strip(text: str) -> Strip:
     cells: list[str] = []
     colour: list[str] = []
     for character in text:
-        piece, special = _glyph(character) if character != "\t" else (" " * (TAB_STOP - len(cells) % TAB_STOP), False)
+        piece, special = glyph(character) if character != "\t" else (" " * (TAB_STOP - len(cells) % TAB_STOP), False)
         cells += piece
         colour += (SPECIAL if special else "\0") * len(piece)
     return Strip("".join(cells), "".join(colour))
 
 
 @lru_cache(maxsize=4096)
-def _glyph(character: str) -> tuple[str, bool]:
+def glyph(character: str) -> tuple[str, bool]:
     """The cells of one character, and whether they only stand for it."""
     code = ord(character)
     if code < 32 or code == 127:

@@ -6,23 +6,32 @@ protects any character; before a new line it joins the lines. An open quote cont
 shell. For every text
 
     split(quote(text)) = [text].
+
+``vi`` opens a file in the editor, which takes all keys until it is left. ``vcs`` only plays version control: ``commit -m``
+writes a message into the log, ``add -A`` remembers all files as they are, and ``status`` lists what differs from there.
+
+Where the prompt would leave its pane, the oldest lines go until half of the pane is free: the text stands still in
+between, and a screen that moves by half its height at a time changes several times fewer cells than one that moves by
+a line at every command.
 """
 
 import getopt
 import re
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fbam.sessions.actions import BACKSPACE, ENTER, ESCAPE, KILL_BEFORE, LITERAL, is_text, pasted
 from fbam.sessions.editor import Editor
 from fbam.sessions.files import FileSystem, FileSystemError
+from fbam.sessions.glyphs import Strip, join, plain, strip, wrap
 
-SCROLLBACK = 200
-"""Finished lines that the shell keeps for the screen."""
+PROMPT_COLOUR = "\2"
+"""ANSI palette index: a green prompt."""
 
 _BARE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _PROTECTED = re.compile(r'["\\$`]')
+_ESCAPED = re.compile(r'\\(["\\$`\n])')
+_PIECE = re.compile(r"""[ \n]+|[^ \n"'\\]+|'[^']*'|"[^"\\]*(?:\\.[^"\\]*)*"|\\.""", re.DOTALL)
 
 
 def quote(text: str) -> str:
@@ -44,33 +53,28 @@ def command(name: str, options: Sequence[str], operands: Sequence[str]) -> str:
 def split(line: str) -> list[str] | None:
     """The words of a command line, None while a quote or a final backslash is open."""
     words: list[str] = []
-    word: list[str] | None = None
-    open_quote = ""
-    characters = iter(line)
-    for character in characters:
-        if not open_quote and character in " \n":
-            if word is not None:
-                words.append("".join(word))
+    word: str | None = None
+    at = 0
+    while at < len(line):
+        match = _PIECE.match(line, at)
+        if match is None:
+            return None
+        at, piece = match.end(), match[0]
+        if piece[0] not in " \n":
+            word = (word or "") + _unquoted(piece) if piece != "\\\n" else word
+        elif word is not None:
+            words.append(word)
             word = None
-            continue
-        word = [] if word is None else word
-        if character == "\\" and open_quote != "'":
-            following = next(characters, None)
-            if following is None:
-                return None
-            if following == "\n":
-                continue
-            keep = open_quote and not _PROTECTED.fullmatch(following)
-            word += ("\\", following) if keep else (following,)
-        elif character == open_quote:
-            open_quote = ""
-        elif not open_quote and character in "\"'":
-            open_quote = character
-        else:
-            word.append(character)
-    if open_quote:
-        return None
-    return words if word is None else [*words, "".join(word)]
+    return words if word is None else [*words, word]
+
+
+def _unquoted(piece: str) -> str:
+    """What a piece of a word stands for."""
+    if piece[0] == "'":
+        return piece[1:-1]
+    if piece[0] == '"':
+        return _ESCAPED.sub(lambda match: match[1].replace("\n", ""), piece[1:-1])
+    return piece[1:] if piece[0] == "\\" else piece
 
 
 class Line(NamedTuple):
@@ -84,14 +88,22 @@ class Shell:
     """The prompt; while ``editor`` is not None the keys go to the opened file.
 
     :ivar files: the file system
-    :ivar output: finished lines, the last ``SCROLLBACK`` of them, as they stand on the screen
+    :ivar shown: the editor opened last, left or not
+    :ivar output: the finished lines that are still on the screen
     :ivar input: the command line typed so far; with an open quote it contains new lines
     """
 
-    def __init__(self, files: FileSystem, height: int) -> None:
-        self.files, self.height = files, height
+    def __init__(self, files: FileSystem, height: int, rows: int = 24, cols: int = 80) -> None:
+        """Start with an empty prompt.
+
+        :param height: rows of the editor's window
+        :param rows: rows of the shell's own pane
+        :param cols: columns of the shell's own pane
+        """
+        self.files, self.height, self.rows, self.cols = files, height, rows, cols
         self.editor: Editor | None = None
-        self.output: deque[Line] = deque(maxlen=SCROLLBACK)
+        self.shown: Editor | None = None
+        self.output: list[Line] = []
         self.input = ""
         self.literal = False
 
@@ -128,34 +140,45 @@ class Shell:
         if words is None:
             self.input += "\n"
             return
-        self.output.extend(self.prompted())
+        lines = self.prompted()
         self.input = ""
-        if not words:
-            return
         try:
-            self._run(words)
+            answers = self._run(words) if words else []
         except (FileSystemError, getopt.GetoptError) as error:
-            self._answer(f"{words[0]}: {error}")
+            answers = f"{words[0]}: {error}".split("\n")
+        self._finish(lines + [Line("", answer) for answer in answers])
 
-    def _answer(self, text: str) -> None:
-        self.output.extend(Line("", line) for line in text.split("\n"))
+    def _finish(self, lines: list[Line]) -> None:
+        """Add finished lines; older ones go, where it is needed, until half of the pane is free."""
+        heights = [len(wrap(drawn(line), self.cols)) for line in self.output + lines]
+        taken, gone = sum(heights) + 1, 0
+        if taken > self.rows:
+            while gone < len(self.output) and taken > self.rows // 2:
+                taken, gone = taken - heights[gone], gone + 1
+        self.output = self.output[gone:] + lines
 
-    def _run(self, words: list[str]) -> None:
+    def _run(self, words: list[str]) -> list[str]:
+        """Carry out a command and return what it answers."""
         name, *arguments = words
         if name not in _COMMANDS:
             raise FileSystemError("command not found")
         short_options, operands, action = _COMMANDS[name]
         options, rest = getopt.getopt(arguments, short_options)
-        if len(rest) != operands:
+        if operands not in (ANY, len(rest)):
             raise FileSystemError(f"takes {operands} operands, not {len(rest)}")
-        action(self, dict(options), rest)
+        return action(self, dict(options), rest) or []
 
-    def _commit(self, options: dict[str, str], operands: list[str]) -> None:
-        subcommand, option, message = operands
-        if (subcommand, option) != ("commit", "-m"):
-            raise FileSystemError('usage: vcs commit -m "message"')
-        self.files.log.append(message)
-        self._answer(f"[{len(self.files.log)}] " + message.split("\n", 1)[0])
+    def _control_versions(self, options: dict[str, str], operands: list[str]) -> list[str]:
+        match operands:
+            case ["commit", "-m", message]:
+                self.files.log.append(message)
+                return [f"[{len(self.files.log)}] " + message.split("\n", 1)[0]]
+            case ["add", "-A"]:
+                self.files.add()
+                return []
+            case ["status"]:
+                return "\n".join(self.files.status() or ["nothing changed"]).split("\n")
+        raise FileSystemError('usage: vcs status | add -A | commit -m "message"')
 
     def _chmod(self, options: dict[str, str], operands: list[str]) -> None:
         if not re.fullmatch("[0-7]{3}", operands[0]):
@@ -171,10 +194,24 @@ class Shell:
         self.files.link(*operands)
 
     def _edit(self, options: dict[str, str], operands: list[str]) -> None:
-        self.editor = Editor(self.files, operands[0], self.height)
+        self.editor = self.shown = self.open(operands[0])
+
+    def open(self, path: str) -> Editor:
+        """The editor for a file.
+
+        :raises FileSystemError: ``path`` is a directory
+        """
+        return Editor(self.files, path, self.height)
 
 
-_Command = Callable[[Shell, dict[str, str], list[str]], None]
+def drawn(line: Line) -> Strip:
+    """A line of the shell without a limit of width."""
+    return join(plain(line.prompt, PROMPT_COLOUR), strip(line.text))
+
+
+ANY = -1
+"""Number of operands of a command that looks at them itself."""
+_Command = Callable[[Shell, dict[str, str], list[str]], list[str] | None]
 _COMMANDS: dict[str, tuple[str, int, _Command]] = {
     # name: (options in getopt's notation, number of operands, what it does)
     "chmod": ("", 2, Shell._chmod),
@@ -183,6 +220,6 @@ _COMMANDS: dict[str, tuple[str, int, _Command]] = {
     "mv": ("", 2, lambda shell, options, operands: shell.files.move(*operands)),
     "rm": ("r", 1, Shell._remove),
     "touch": ("", 1, lambda shell, options, operands: shell.files.touch(*operands)),
-    "vcs": ("", 3, Shell._commit),
+    "vcs": ("", ANY, Shell._control_versions),
     "vi": ("", 1, Shell._edit),
 }

@@ -176,6 +176,7 @@ class Statistics:
     coverage: float  # of the blocks, those that run
     halting_B: float
     early_exits: float  # programs that halt before their last block
+    equal_targets: float  # of the blocks that run and do not exit, those whose targets are the same block: there the test decides nothing
     duplicates: float  # programs that stand in the sample already
 
 
@@ -184,7 +185,10 @@ def statistics(programs: Programs) -> Statistics:
     if np.unique(programs.depths).size != 1:
         raise JumpsError("statistics are taken of programs of one depth")
     runs, depth, n = run(programs), int(programs.depths[0]), len(programs)
+    yes, no = programs.fields[..., 2], programs.fields[..., 3]
+    jumping = runs.executed & ((yes > 0) | (no > 0))
     return Statistics(
         depth=depth, n=n, coverage=float(runs.executed.sum() / (n * depth)), halting_B=float(runs.halts.mean()),
-        early_exits=float(1 - runs.executed[:, depth - 1].mean()), duplicates=1 - np.unique(programs.keys()).size / n,
+        early_exits=float(1 - runs.executed[:, depth - 1].mean()),
+        equal_targets=float((jumping & (yes == no)).sum() / max(1, jumping.sum())), duplicates=1 - np.unique(programs.keys()).size / n,
     )

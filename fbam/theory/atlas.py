@@ -26,6 +26,20 @@ from fbam.theory.depth import TrueDepth, true_depths
 MODELS = (CostModel("unbounded", "tree"), CostModel(2, "tree"))
 LOOPING = frozenset({"serial", "recurrent"})
 """Forms that take one position, or segment, after the other."""
+EXACT_AFTER_N = frozenset({"latent_recurrent"})
+"""Families whose iteration takes n rounds whatever the values are, so that short lengths show its law."""
+DEAR = {"latent_recurrent": 5, "looped": 4, "feedback": 4, "rwkv7": 3, "deltaproduct": 2, "recurrent_memory": 2, "gateloop": 2, "mlstm": 2}
+"""Families that take several times as long to measure as the others."""
+
+
+def measure_cell(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
+    """`measure_family` where a family is named, `measure_action_model` otherwise: one grid for both."""
+    return (measure_family if "family" in config else measure_action_model)(config, folder, tick)
+
+
+def cost(config: dict) -> float:
+    """What a cell costs, in units of an ordinary family; the paper's model is the dearest."""
+    return DEAR.get(config["family"], 1) if "family" in config else 10
 
 
 def measure_family(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
@@ -51,9 +65,10 @@ def measure_family(config: dict, folder: Path, tick: Callable[[float], None]) ->
 
 
 def _lengths(config: dict, form: str, chunk: int | None) -> list[int]:
-    """The long lengths, or for a loop the short ones; whole segments for a loop over them, four times longer for iterations."""
+    """The long lengths, or for a loop the short ones; whole segments for a loop over them, half of the long lengths for iterations
+    whose rounds depend on the values."""
     if form == "iterated":
-        return [4 * n for n in config["short"]]
+        return config["short"] if config["family"] in EXACT_AFTER_N else [n // 2 for n in config["long"]]
     if form not in LOOPING:
         return config["long"]
     return [n * chunk // min(config["short"]) for n in config["short"]] if chunk else config["short"]
@@ -87,7 +102,7 @@ def measure_action_model(config: dict, folder: Path, tick: Callable[[float], Non
     """Measure the paper's model over L frames, and its frame head over the cells of one frame: a grid cell.
 
     :param config: width, poolings P, cells (of the frame while L varies), short (lengths L), steps (of the reduction LSTM),
-        full_cells (a frame whose head is measured at full size, without computing values), seed
+        full_cells (a frame whose head is measured at full size), seed
     """
     start, P = process_time(), config["poolings"]
     torch.manual_seed(config["seed"])
@@ -109,8 +124,8 @@ def measure_action_model(config: dict, folder: Path, tick: Callable[[float], Non
 
 
 def measure_full_head(cells: int, poolings: int, width: int) -> dict[str, int]:
-    """Forward depth of the frame head on a frame of full size, by cost model; runs on torch's meta device, which computes no values."""
-    head = tiny_model(cells, poolings, width).head.to("meta")
-    code = torch.zeros(1, cells, dtype=torch.int64, device="meta")
-    found = true_depths(lambda code: head(code, code, code, code), code, models=MODELS, backward=False)
+    """Forward depth of the frame head on a frame of full size, by cost model."""
+    head, code = tiny_model(cells, poolings, width).head, torch.zeros(1, cells, dtype=torch.int64)
+    with torch.no_grad():
+        found = true_depths(lambda code: head(code, code, code, code), code, models=MODELS, backward=False)
     return {at.model.name: at.depth for at in found}

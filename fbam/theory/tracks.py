@@ -10,6 +10,7 @@ Constants have no depth at all; inputs have depth 0. fbam/theory/elements.py kee
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -76,6 +77,7 @@ def _region(tensor: Tensor) -> Region:
     return tensor.storage_offset(), tuple(size for _, size in axes), tuple(stride for stride, _ in axes)
 
 
+@lru_cache(maxsize=1 << 16)  # a loop meets the same pairs at each of its steps
 def _disjoint(a: Region, b: Region) -> bool:
     """Whether two views surely share no element: out of each other's range, or, with equal strides, out of phase with one of them."""
     (first, sizes, strides), (second, others, _) = sorted((a, b))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import statistics as stats
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from fbam.models.sequence_stack import SequenceStack
@@ -23,6 +24,7 @@ from fbam.tasks.frjt import SPLITS, Exits, JumpsTask, Programs, Split, run
 from fbam.tasks.frjt_tokens import JumpsTokenizer, Labels
 from fbam.training.config import TrainingConfig
 from fbam.training.curriculum import Curriculum, Kind
+from fbam.training.noisy_start import NoisyStart
 from fbam.training.supervised import Batch, Schedule, SupervisedError, fit
 
 TRAIN, POOL, CHECK, HELD_OUT = range(4)  # streams of random numbers
@@ -59,6 +61,7 @@ class JumpsConfig(TrainingConfig):
     advance_at: float = Field(gt=0, le=1)
     check_every: int = Field(ge=1)  # steps between two looks of the curriculum
     check_programs: int = Field(ge=1)
+    even_jumps: float = Field(ge=0, le=1)  # share of fresh programs under a curriculum whose jumps of every length are equally likely
     curve_every: int = Field(ge=1)  # steps between two points of the curve, a multiple of check_every
     curve_depths: list[int] = Field(min_length=1)
     test_depths: list[int] = Field(min_length=1)
@@ -68,6 +71,10 @@ class JumpsConfig(TrainingConfig):
     def task(self) -> JumpsTask:
         """The task programs are drawn from."""
         return JumpsTask(registers=self.registers, registers_per_block=self.registers_per_block, exits=self.exits)
+
+    def scored(self, split: Split) -> int:
+        """Programs a depth that the trained model is scored on: all of the test, as many as a look of the curriculum takes of the others."""
+        return self.test_programs if split == "test" else min(self.test_programs, self.check_programs)
 
     @property
     def deepest(self) -> int:
@@ -109,30 +116,6 @@ def score(model: nn.Module, tokenizer: JumpsTokenizer, programs: Programs) -> tu
     return loss / len(programs), correct
 
 
-class NoisyStart(nn.Module):
-    """A model that reads each training sequence from a random state, so that states it would never visit are explored.
-
-    Models whose state before the first position is empty, as a Transformer's cache is, are left as they are.
-    """
-
-    def __init__(self, model: SequenceStack, spread: float, seed: int) -> None:
-        super().__init__()
-        self.model, self.spread = model, spread
-        self.random = torch.Generator().manual_seed(seed)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Score (B, T, F) from a random state in training, from the zero state otherwise."""
-        if not self.training:
-            return self.model(x)
-        position, states = self.model.initial_state(x.shape[0])
-        return self.model.advance(x, (position, [self._noise(state) for state in states]))[0]
-
-    def _noise(self, state: Any) -> Any:
-        if isinstance(state, Tensor):
-            return self.spread * torch.randn(state.shape, generator=self.random)
-        return tuple(self._noise(part) for part in state)
-
-
 def held_out(task: JumpsTask, depth: int, split: Split, count: int) -> Programs:
     """Programs of one depth and split, the same for every model and seed; those of the training split are a fresh sample."""
     return task.sample(np.random.default_rng([HELD_OUT, depth, SPLITS.index(split)]), np.full(count, depth), split)
@@ -143,6 +126,7 @@ class Training:
 
     def __init__(self, config: JumpsConfig) -> None:
         self.config, self.task, self.tokenizer = config, config.task, config.tokenizer
+        self.even = replace(self.task, reach=(1 / len(self.task.reach),) * len(self.task.reach))
         self.model = config.model()
         self.curriculum = Curriculum(config.curriculum, config.max_depth, config.steps, config.advance_at)
         self.pool = self._fixed_set() if config.programs else None
@@ -153,7 +137,7 @@ class Training:
         return {d: self.task.sample(rng, np.full(count, d), "train") for d in range(1, self.config.max_depth + 1)}
 
     def training_programs(self, rng: np.random.Generator, depths: np.ndarray) -> Programs:
-        """Programs to train on: fresh ones, or drawn from the fixed set."""
+        """Programs of the task to train on: fresh ones, or drawn from the fixed set."""
         if self.pool is None:
             return self.task.sample(rng, depths, "train")
         fields = np.zeros((len(depths), int(depths.max()), 4), np.int16)
@@ -167,7 +151,18 @@ class Training:
         """The batch of a step."""
         rng = np.random.default_rng([self.config.seed, TRAIN, step])
         depths = self.curriculum.depths(rng, step, self.config.tokens, self.tokenizer.tokens_a_block)
-        return tensors(self.tokenizer, self.training_programs(rng, depths))
+        programs = self.training_programs(rng, depths)
+        if self.pool is None and self.config.curriculum != "mix":
+            self._even_out(rng, programs)
+        return tensors(self.tokenizer, programs)
+
+    def _even_out(self, rng: np.random.Generator, programs: Programs) -> None:
+        """Replace a share of fresh programs by others of their depths in which jumps of every length are equally likely."""
+        rows = np.flatnonzero(rng.random(len(programs)) < self.config.even_jumps)
+        if rows.size:
+            fresh = self.even.sample(rng, programs.depths[rows], "train").fields
+            programs.fields[rows] = 0
+            programs.fields[rows, : fresh.shape[1]] = fresh
 
     def evaluate(self, step: int) -> dict[str, Any]:
         """Look whether the deepest programs are mastered; every `curve_every` steps also take a point of the curve."""
@@ -192,9 +187,8 @@ class Training:
     def scores(self) -> list[dict[str, Any]]:
         """Accuracy and loss of the model at each tested depth and split."""
         self.model.eval()
-        count = self.config.test_programs
         with torch.no_grad():
-            return [self._scored(d, split, count) for d in self.config.test_depths for split in SPLITS]
+            return [self._scored(d, split, self.config.scored(split)) for d in self.config.test_depths for split in SPLITS]
 
 
 def train_jumps(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:
@@ -207,7 +201,7 @@ def train_jumps(config: dict, folder: Path, tick: Callable[[float], None]) -> tu
     """
     parsed = JumpsConfig.parse(config)
     training = Training(parsed)
-    noisy = NoisyStart(training.model, parsed.initial_noise, parsed.seed) if parsed.initial_noise else training.model
+    noisy = NoisyStart.around(training.model, parsed.initial_noise, parsed.seed)
     settings = {name: getattr(parsed, name) for name in ("steps", "lr", "weight_decay", "schedule", "warm_up", "grad_clip")}
     curve, seconds = fit(noisy, training.sample, tick=tick, evaluate=training.evaluate, evaluate_every=parsed.check_every, **settings)
     result = {

@@ -78,12 +78,13 @@ def families(studies: Sequence[Mapping[str, Any]]) -> list[str]:
 def rate_runs(studies: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Run]:
     """Short runs on the first study's task, one a family and learning rate, all with its first seed.
 
-    A family takes the first model it has in the studies, for the same number of updates, and is tested at depths so small that
-    every family learns something about them in a short run; at larger ones the choice would fall to chance.
+    A family takes the first model it has in the studies, for the same number of updates of the same size, and is tested at depths so
+    small that every family learns something about them in a short run; at larger ones the choice would fall to chance.
     """
     learning, models = settings["learning"], [model for study in studies for model in study["models"]]
     first = {family: next(model for model in models if model["family"] == family) for family in families(studies)}
-    short = [{**model, "steps": min(learning["trial_steps"], model["steps"])} for model in first.values()]
+    limits = {"steps": learning["trial_steps"], "tokens": learning["trial_tokens"]}
+    short = [{**model, **{name: min(limit, model[name]) for name, limit in limits.items()}} for model in first.values()]
     study = {**studies[0], "name": "rate", "models": short, "seeds": studies[0]["seeds"][:1]}
     runs = [run for rate in learning["rates"] for run in plan([study], settings, dict.fromkeys(first, float(rate)))]
     return [replace(run, config=run.config | {"test_depths": list(learning["trial_depths"])}) for run in runs]
@@ -164,7 +165,7 @@ def task_rows(configs: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome])
     for config, outcome in zip(configs, outcomes, strict=True):
         task = task_name(config["exits"], config["registers_per_block"])
         for found in outcome.result["depths"]:
-            shares = {name: found[name] for name in ("depth", "n", "coverage", "halting_B", "early_exits", "duplicates")}
+            shares = {name: found[name] for name in ("depth", "n", "coverage", "halting_B", "early_exits", "equal_targets", "duplicates")}
             yield FrjtTaskRow(task=task, **shares, solver_states=found.get("states", 0), solver_rounds=found.get("rounds", 0),
                               solver_agreement=found.get("agreement", 0.0))
             for predictor, accuracy in found["baselines"].items():

@@ -54,6 +54,7 @@ class PassConfig(BaseModel):
     head_blocks: int
     layers: int
     codes: int
+    frame_head: str
     frame_chunk: int = Field(ge=1)
     state_every: int = Field(ge=1)
     repeats: int = Field(ge=1)
@@ -86,7 +87,7 @@ def backward(cell: PassConfig, model: ActionModel, batch: LazyBatch) -> float:
 
 def _open(cell: PassConfig) -> tuple[Windows, ActionModel]:
     windows = Windows([Recording(Path(path)) for path in cell.recordings], ActionTokenizer.load(Path(cell.tokenizer)))
-    shape = {name: getattr(cell, name) for name in ("codes", "width", "poolings", "head_blocks", "layers")}
+    shape = {name: getattr(cell, name) for name in ("codes", "width", "poolings", "head_blocks", "layers", "frame_head")}
     return windows, ActionModel(ModelConfig(windows.rows, windows.cols, windows.vocab_size, heads=1, **shape))
 
 

@@ -94,7 +94,7 @@ def train_scratchpad(config: dict, folder: Path, tick: Callable[[float], None]) 
     result = {
         "parameters": pad.model.parameter_count,
         "losses": [stats.fmean(curve.losses[at : at + every]) for at in range(0, parsed.steps, every)],
-        "scores": [pad.score(depth, split, parsed.test_programs) for depth in parsed.test_depths for split in SPLITS],
+        "scores": [pad.score(depth, split, parsed.scored(split)) for depth in parsed.test_depths for split in SPLITS],
     }
     return result, {"cpu_seconds": sum(seconds), "cpu_seconds_a_step": stats.fmean(seconds)}
 

@@ -8,11 +8,15 @@ $$\frac{\partial \mathrm{loss}}{\partial (h, c)_s} = \frac{\partial \mathrm{loss
 
 and then recomputes the frame heads of the chunk, k frames at a time, and sends the gradients of their vectors through
 them. Frames are decoded again where they are needed. What grows with L is B L D numbers for the vectors and their share of
-states; activations are those of k frame heads and of k_c positions of the main model. The price is a second forward pass.
+states; activations are those of k frame heads and of k_c positions of the main model. The price is a second forward pass. On a CUDA
+device what is kept pages to the host (``paging.py``). The gradients of a main model of causal attention cannot be handed over like this,
+because each position reads all before it; such a model takes plain autograd.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol
 
 import torch
@@ -20,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fbam.models.action_model import ActionModel
-from fbam.sequence.lstm import State
+from fbam.training.paging import Pages
 
 
 class FrameSource(Protocol):
@@ -37,48 +41,65 @@ def chunks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     return [(i, min(i + size, stop)) for i in range(start, stop, size)]
 
 
+class StreamingError(ValueError):
+    """A model whose gradients cannot be streamed."""
+
+
 @torch.no_grad()
-def _forward(model: ActionModel, source: FrameSource, frame_chunk: int, state_every: int) -> tuple[Tensor, list[list[State]]]:
-    """Return the vectors of all frames, (B, L, D), and the states before each chunk of ``state_every`` positions."""
+def _forward(model: ActionModel, source: FrameSource, pieces: Sequence[tuple[int, int]], frame_chunk: int) -> tuple[Pages, Tensor]:
+    """Run forward over all positions.
+
+    :returns: for each piece of the positions the vectors of its frames, (B, k_c, D), and the states before it, h and c a layer; and
+        the vectors of the last frames with their graph, because their backward pass comes next and they need no second forward pass
+    """
     batch, length = source.target.shape
-    states, kept = model.initial_state(batch), []
-    vectors = states[0][0].new_empty(batch, length, model.config.width)
-    for start, stop in chunks(0, length, state_every):
-        kept.append(states)
+    states = model.initial_state(batch)
+    zero = states[0][0]
+    kept = Pages(zero.device)
+    # on a processor one block for all vectors, so that what is kept does not lie scattered between what is freed
+    whole = zero.new_empty(batch, length, model.config.width) if zero.device.type == "cpu" else None
+    for start, stop in pieces:
+        x = zero.new_empty(batch, stop - start, model.config.width) if whole is None else whole[:, start:stop]
         for i, j in chunks(start, stop, frame_chunk):
-            vectors[:, i:j] = model.encode(*source.frames(i, j))
+            with torch.set_grad_enabled(j == length):
+                vectors = model.encode(*source.frames(i, j))
+            x[:, i - start : j - start] = vectors.detach()
+        kept.keep([x, *chain(*states)])
         if stop < length:
-            _, states = model.advance(vectors[:, start:stop], states)
-    return vectors, kept
-
-
-def _leaves(states: list[State]) -> list[State]:
-    return [(h.detach().requires_grad_(), c.detach().requires_grad_()) for h, c in states]
+            _, states = model.advance(x, states)
+    return kept, vectors
 
 
 def streaming_backward(model: ActionModel, source: FrameSource, *, frame_chunk: int, state_every: int, share: float = 1.0) -> float:
     """Add the gradients of the mean cross entropy to ``.grad`` of all parameters, as plain autograd would.
 
-    :param source: the windows, with their actions
+    :param source: the windows, with their actions, on the device of the model
     :param frame_chunk: frames of each window that the head works on at a time, k
     :param state_every: positions between two kept states of the main model, k_c
     :param share: weight of this loss, for a batch that is worked on in parts
     :returns: ``share`` times the mean cross entropy over all B L positions, in nats
+    :raises StreamingError: the main model is causal attention
     """
-    length = source.target.shape[1]
-    vectors, kept = _forward(model, source, frame_chunk, state_every)
-    after: list[Tensor] = []  # gradients of the states behind the chunk, h and c of each layer
+    if model.config.main == "attention":
+        raise StreamingError("main: attention cannot be streamed, each position reads all before it; set frame_chunk to 0 (plain autograd)")
+    pieces = chunks(0, source.target.shape[1], state_every)
+    kept, last = _forward(model, source, pieces, frame_chunk)
+    after: list[Tensor] = []  # gradients of the states behind the piece, h and c of each layer
     total = 0.0
-    for (start, stop), states in zip(reversed(chunks(0, length, state_every)), reversed(kept)):
-        x, states = vectors[:, start:stop].clone().requires_grad_(), _leaves(states)
-        y, final = model.advance(x, states)
-        logits = model.output(y)  # (B, k_c, V)
+    for start, stop in reversed(pieces):
+        x, *states = _leaves(kept.take())
+        y, final = model.advance(x, list(zip(states[::2], states[1::2])))
         target = source.target[:, start:stop]
-        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="sum") * (share / source.target.numel())
-        ends = [tensor for state in final for tensor in state] if after else []
-        torch.autograd.backward([loss, *ends], [None, *after])
-        after = [tensor.grad for state in states for tensor in state]
+        loss = F.cross_entropy(model.output(y).flatten(0, 1), target.flatten(), reduction="sum") * (share / source.target.numel())
+        torch.autograd.backward([loss, *(chain(*final) if after else ())], [None, *after])
+        after = [tensor.grad for tensor in states]
         total += loss.item()
-        for i, j in chunks(start, stop, frame_chunk):
-            model.encode(*source.frames(i, j)).backward(x.grad[:, i - start : j - start])
+        for i, j in reversed(chunks(start, stop, frame_chunk)):
+            vectors = last if j == pieces[-1][1] else model.encode(*source.frames(i, j))
+            vectors.backward(x.grad[:, i - start : j - start])
     return total
+
+
+def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors that gather gradients of their own (the zero state is one tensor for h and c) and share the memory."""
+    return [tensor.detach().requires_grad_() for tensor in tensors]

@@ -14,10 +14,9 @@ from statistics import fmean
 
 import numpy as np
 
-from fbam.experiments.grid import Outcome
-from fbam.experiments.rows import EvaluationRow, LossRow, TrainingTimingRow
-from fbam.experiments.statistics import proportion
-from fbam.training.loop import CellConfig, fingerprint
+from fbam.experiments.grid import Outcome, cell_folder
+from fbam.experiments.rows import EvaluationRow, LossRow, PositionRow, TrainingTimingRow
+from fbam.training.loop import CellConfig, fingerprint, train_cell
 from fbam.training.windows import WindowError
 
 FIXED_BATCH = "fixed batch"
@@ -49,16 +48,26 @@ def configs(runs: Sequence[Run], recordings: Sequence[Path], tokenizer: Path, se
     return [data | settings | {"length": run.length, "batch": run.batch, "seed": run.seed} for run in runs]
 
 
-def check_held_out(configs: Sequence[dict]) -> None:
-    """Raise WindowError before anything is trained when the data are too short for the windows asked for."""
+def evaluation_configs(configs: Sequence[dict], lengths: Sequence[int], windows: int, root: Path) -> list[dict]:
+    """One configuration a training and length for `evaluate_cell`; `root` is the folder of the grid that trains."""
+    folders = [str(cell_folder(train_cell, config, root)) for config in configs]
+    return [{"model": folder, "length": length, "windows": windows} for folder in folders for length in lengths]
+
+
+def check_held_out(configs: Sequence[dict], lengths: Sequence[int]) -> None:
+    """Raise WindowError before anything is trained when the data are too short for the windows asked for.
+
+    :param configs: the trainings
+    :param lengths: frames of the windows evaluated, of which an interval needs two
+    """
     train, held_out = CellConfig.parse(configs[0]).windows()
     longest = max(config["length"] for config in configs)
     for part, tokens, needed, remedy in [
         ("training", train.tokens, longest, "shorten training.lengths"),
-        ("held-out", held_out.tokens, configs[0]["eval_length"], "lower training.eval_length or raise training.held_out"),
+        ("held-out", held_out.tokens, 2 * max(lengths), "lower training.eval_lengths or raise training.held_out"),
     ]:
         if tokens < needed:
-            raise WindowError(f"the {part} part has {tokens} tokens and a window needs {needed}: {remedy}, or compile more commits")
+            raise WindowError(f"the {part} part has {tokens} tokens and the windows need {needed}: {remedy}, or compile more commits")
 
 
 def training_references(config: dict) -> dict[str, float]:
@@ -78,27 +87,66 @@ def cost(config: dict) -> int:
     return config["steps"] * (16 + config["length"] * config["batch"])
 
 
+def _kinds(config: dict) -> dict[str, str]:
+    return {"head": config["frame_head"], "main": config["main"]}
+
+
 def loss_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome], every: int) -> Iterator[LossRow]:
     """One row a run and `every` steps, the mean loss of these steps; steps count from 1."""
     for run, outcome in zip(runs, outcomes, strict=True):
         losses = outcome.result["losses"]
         for step in range(every, len(losses) + 1, every):
-            yield LossRow(task=task, control=run.control, head="attention", main="LSTM", L=run.length, batch=run.batch,
+            yield LossRow(task=task, control=run.control, **_kinds(outcome.config), L=run.length, batch=run.batch,
                           seed=run.seed, step=step, n=every * run.batch * run.length, loss=fmean(losses[step - every : step]))
 
 
-def evaluation_rows(task: str, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[EvaluationRow]:
-    """One row a run: the held-out part after the last step, beside predictors that only count."""
-    for run, outcome in zip(runs, outcomes, strict=True):
-        result = outcome.result
-        n = result["held_out_positions"]
-        top1 = proportion(round(result["held_out_top1"] * n), n)
-        yield EvaluationRow(
-            task=task, control=run.control, L=run.length, batch=run.batch, seed=run.seed, steps=outcome.config["steps"],
-            n=n, loss=result["held_out_cross_entropy"], top1=top1.value, top1_low=top1.low, top1_high=top1.high,
-            unigram_loss=result["unigram_cross_entropy"], unigram_top1=result["unigram_top1"],
-            bigram_loss=result["bigram_cross_entropy"], bigram_top1=result["bigram_top1"],
-        )
+def _evaluated(
+    runs: Sequence[Run], outcomes: Sequence[Outcome], evaluations: Sequence[Outcome]
+) -> Iterator[tuple[dict, dict, Outcome]]:
+    """(what the rows of a run have in common, its configuration, one of its evaluations); evaluations come run by run."""
+    lengths = len(evaluations) // len(runs)
+    for i, (run, outcome) in enumerate(zip(runs, outcomes, strict=True)):
+        same = {"control": run.control, **_kinds(outcome.config), "L": run.length, "batch": run.batch, "seed": run.seed}
+        for evaluation in evaluations[i * lengths : (i + 1) * lengths]:
+            yield same | {"length": evaluation.config["length"]}, outcome.config, evaluation
+
+
+def evaluation_rows(
+    task: str, runs: Sequence[Run], outcomes: Sequence[Outcome], evaluations: Sequence[Outcome]
+) -> Iterator[EvaluationRow]:
+    """One row a run, length of the held-out windows and predictor: the model after the last step, and those that only count."""
+    for same, config, evaluation in _evaluated(runs, outcomes, evaluations):
+        found = evaluation.result
+        for predictor, measures in found["predictors"].items():
+            values = {name + bound: value for name, three in measures.items() for bound, value in zip(("", "_low", "_high"), three)}
+            yield EvaluationRow(task=task, **same, steps=config["steps"], windows=found["windows"], n=found["positions"],
+                                predictor=predictor, **values)
+
+
+def position_rows(
+    task: str, runs: Sequence[Run], outcomes: Sequence[Outcome], evaluations: Sequence[Outcome], length: int
+) -> Iterator[PositionRow]:
+    """One row a run and position of the held-out windows of `length` frames."""
+    for same, _, evaluation in _evaluated(runs, outcomes, evaluations):
+        if same["length"] == length:
+            found = evaluation.result
+            for i, (loss, top1) in enumerate(zip(found["loss_by_position"], found["top1_by_position"])):
+                yield PositionRow(task=task, **same, position=i + 1, n=found["windows"], loss=loss, top1=top1)
+
+
+def ends_off_the_mean(rows: Sequence[PositionRow], ends: int = 4) -> float:
+    """How far the loss over the first or last `ends` positions of a model is from its mean over all, as a share, at most (appendix H)."""
+    losses: dict[tuple, list[float]] = {}
+    for row in rows:
+        losses.setdefault((row.control, row.L, row.batch, row.seed), []).append(row.loss)
+    return max(abs(fmean(part) / fmean(run) - 1) for run in losses.values() for part in (run[:ends], run[-ends:]))
+
+
+def is_better(rows: Sequence[EvaluationRow]) -> bool:
+    """Whether the top-1 interval of the model lies above those of all references; rows of one run at one length."""
+    top1 = {row.predictor: row for row in rows}
+    model = top1.pop("model")
+    return all(model.top1_low > row.top1_high for row in top1.values())
 
 
 def timing_rows(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[TrainingTimingRow]:

@@ -3,7 +3,7 @@
 Parts of the study (`task` in the rows): `unwithheld` (section 8.1.3); `withheld`, exactly so many results a walk, each
 model for the steps that cost about the same processor time; `matched steps`, the same with few updates, equally many for all,
 and `most steps`, with as many as the model that has the most; `two tokens` and `classification`, controls of the input and
-the head at the matched steps; `probabilities`, one model for several p (section 6).
+the head at the matched steps; `noisy start`, the LSTM trained from random states; `probabilities`, one model for several p (section 6).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fbam.experiments.statistics import proportion
 from fbam.tasks import maze, maze_solvers
 from fbam.training.walks import STREAMS
 
-UNWITHHELD, WITHHELD, MATCHED, MOST, TOKENS, HEAD, SWEEP = (
-    "unwithheld", "withheld", "matched steps", "most steps", "two tokens", "classification", "probabilities")
+UNWITHHELD, WITHHELD, MATCHED, MOST, TOKENS, HEAD, NOISE, SWEEP = (
+    "unwithheld", "withheld", "matched steps", "most steps", "two tokens", "classification", "noisy start", "probabilities")
 TRAINING_WALKS = 4000  # walks of the training part that the majority is counted on
 SCANNED = 20  # test walks on which the prefix scan is held against the serial tracker
 
@@ -41,7 +41,7 @@ def selection(settings: dict, models: Sequence[Mapping], rates: Sequence[float],
     """
     if len(rates) == 1:
         return []
-    return [settings | _model(model) | {"lr": rate, "seed": seed, "steps": max(1, round(share * model["steps"])), "test_walks": 0}
+    return [settings | _model(model) | {"lr": rate, "seed": seed, "initial_noise": 0.0, "steps": max(1, round(share * model["steps"])), "test_walks": 0}
             for model in models for rate in rates]
 
 
@@ -61,10 +61,11 @@ def _model(model: Mapping) -> dict:
 
 
 def plan(settings: dict, models: Sequence[Mapping], rates: Mapping[str, float], seeds: Sequence[int], *, controls: Sequence[str],
-         unwithheld_factor: float, matched_steps: int, probabilities: list[float], sweep_layers: Sequence[int]) -> list[Run]:
+         unwithheld_factor: float, matched_steps: int, initial_noise: float, probabilities: list[float],
+         sweep_layers: Sequence[int]) -> list[Run]:
     """All runs. settings: the keys of a configuration that no part of the study changes, with the headline's tokens, head and withheld."""
     def run(task: str, model: Mapping, **changes) -> Run:
-        return Run(task, settings | _model(model) | {"lr": rates[model["family"]], "seed": seeds[0]} | changes)
+        return Run(task, settings | _model(model) | {"lr": rates[model["family"]], "seed": seeds[0], "initial_noise": 0.0} | changes)
 
     controlled = [model for model in models if model["family"] in controls]
     most = max(model["steps"] for model in models)
@@ -75,6 +76,7 @@ def plan(settings: dict, models: Sequence[Mapping], rates: Mapping[str, float], 
     runs += [run(TOKENS, model, tokens=3 - settings["tokens"], steps=matched_steps) for model in controlled]
     runs += [run(HEAD, model, head="classification", steps=matched_steps) for model in controlled]
     runs += [run(MOST, model, steps=most) for model in controlled]
+    runs += [run(NOISE, model, initial_noise=initial_noise) for model in models if model["family"] == "lstm"]
     for model in controlled:
         layers = sweep_layers if model["family"] == "transformer" else [model["layers"]]
         runs += [run(SWEEP, model, withheld=list(probabilities), layers=number) for number in layers]

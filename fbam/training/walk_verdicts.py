@@ -35,6 +35,20 @@ def spikes(accuracies: Sequence[float]) -> tuple[int, int]:
     return len(falls), sum(max(accuracies[i:]) > accuracies[i - 1] for i in falls)
 
 
+def by_seed(found: Sequence[MazeRow], series: Sequence[MazeSeriesRow]) -> list[dict[str, float | bool]]:
+    """What each seed alone would give with withheld results at equal cost: the order of LSTM and Transformer, their Wilson intervals
+    apart, and whether the LSTM's falls are there and mostly exceeded later."""
+    at_end = {(row.seed, row.model): row for row in found if row.task == WITHHELD and row.moves == row.trained_moves}
+    curves = {row.seed: row.y for row in series if (row.task, row.model, row.against) == (WITHHELD, "lstm", "step")}
+    rows = []
+    for seed, curve in sorted(curves.items()):
+        lstm, transformer = at_end[seed, "lstm"], at_end[seed, "transformer"]
+        falls, recovered = spikes(curve)
+        rows.append({"seed": seed, "lstm": lstm.test_accuracy, "transformer": transformer.test_accuracy, "order": lstm.low > transformer.high,
+                     "falls": falls, "exceeded later": recovered, "spikes recover": 2 * recovered > falls > 0})
+    return rows
+
+
 def quarter(series: Sequence[MazeSeriesRow], layers: int, p: float, last: bool) -> Interval:
     """The Transformer's accuracy in the first or last quarter of the walks of the sweep at p, Wilson's interval with one trial a walk."""
     key = (SWEEP, "transformer", layers, p, "move")

@@ -29,6 +29,7 @@ from fbam.models.sequence_stack import SequenceStack
 from fbam.tasks import maze
 from fbam.training.config import TrainingConfig
 from fbam.training.determinism import deterministic
+from fbam.training.noisy_start import NoisyStart
 from fbam.training.supervised import Batch, fit
 
 STREAMS = {"train": 0, "validation": 1, "seen": 2, "test": 3}  # `seen`: walks of the training part, to measure on
@@ -57,6 +58,7 @@ class WalkConfig(TrainingConfig):
     moves: int = Field(ge=1)
     withheld: int | list[float]  # exactly so many results, or a probability drawn from these once a walk
     longer: int = Field(ge=1)  # the test is repeated on walks so many times as long
+    initial_noise: float = Field(ge=0)  # standard deviation of the state a recurrent model starts training walks from
     seed: int = Field(ge=0)
     lr: float = Field(gt=0)
     steps: int = Field(ge=1)
@@ -187,8 +189,9 @@ def walk_cell(config: dict, folder: Path, tick: Callable[[float], None]) -> tupl
     """
     cell = WalkConfig.parse(config)
     study, model = _Study(cell), cell.build_model()
+    trained = NoisyStart.around(model, cell.initial_noise, cell.seed)
     curve, seconds = fit(
-        model, study.batch, steps=cell.steps, lr=cell.lr, schedule="cosine", warm_up=min(50, cell.steps // 4), tick=tick,
+        trained, study.batch, steps=cell.steps, lr=cell.lr, schedule="cosine", warm_up=min(50, cell.steps // 4), tick=tick,
         loss=regression_loss if cell.head == "regression" else classification_loss,
         evaluate=lambda step: study.accuracy(model, study.validation), evaluate_every=cell.evaluate_every,
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -57,11 +58,16 @@ class LazyBatch:
     numbers: np.ndarray
     target: Tensor
 
+    def on(self, device: torch.device | str) -> LazyBatch:
+        """Return the batch with its actions, and the frames to come, on a device."""
+        return LazyBatch(self.recordings, self.numbers, self.target.to(device))
+
     def frames(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Decode positions ``start`` to ``stop`` - 1: code, fg, bg, style, (B, stop - start, N_f) int64 each."""
         cells = [recording.gather(numbers[start:stop]) for recording, numbers in zip(self.recordings, self.numbers)]
         frames = np.stack(cells).reshape(len(cells), stop - start, -1)  # (B, k, N_f)
-        return tuple(torch.from_numpy(frames[name].astype(np.int64)) for name in ("code", "fg", "bg", "style"))
+        device = self.target.device
+        return tuple(torch.from_numpy(frames[name].astype(np.int64)).to(device) for name in ("code", "fg", "bg", "style"))
 
     def narrow(self, first: int, last: int) -> LazyBatch:
         """Return windows ``first`` to ``last`` - 1 of the batch."""
@@ -87,6 +93,19 @@ class _Part:
     recording: Recording
     frame: np.ndarray  # (T,)
     token: np.ndarray  # (T,)
+
+
+def open_windows(recordings: Sequence[Path | str], tokenizer: Path | str, held_out: float) -> tuple[Windows, Windows]:
+    """Open recordings and return the part to train on and the part held out.
+
+    :param recordings: paths of recordings, compiled histories or generated tasks alike, with frames of one size; the commits
+        of each are split in order, so each has commits in both parts
+    :param tokenizer: path of the tokenizer's file
+    :param held_out: share of each recording's commits, at its end, that is held out, between 0 and 1
+    :raises WindowError: as ``Windows`` does
+    """
+    opened, tokens, border = [Recording(Path(path)) for path in recordings], ActionTokenizer.load(Path(tokenizer)), 1 - held_out
+    return Windows(opened, tokens, 0.0, border), Windows(opened, tokens, border, 1.0)
 
 
 def _cut(recording: Recording, tokenizer: ActionTokenizer, first: float, last: float) -> _Part:
