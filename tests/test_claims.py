@@ -77,7 +77,7 @@ def test_the_ledger_judged_on_our_own_numbers():
     for task in ("edits", "typing"):
         scaling |= {f"{what}_{task}_batch{end}": 0.1 for what in ("alpha", "r2") for end in ("", "_low", "_high")}
     results = {"flops": flops, "scaling": scaling, "corpus": {"mismatches": 0, "ratio": 450.5}}
-    timings = {"corpus": {"actions_per_second": 30000.0}}
+    timings = {"rate": {"actions_per_second": 30000.0, "reference_actions_per_second": 3000.0, "speedup": 10.0}}
     rows = evaluate(load_claims(LEDGER), *({name: {"summary": s} for name, s in both.items()} for both in (results, timings)))
     assert {row.id: row.verdict for row in rows if row.verdict != "not run"} == {
         "data.rate": "differs",

@@ -28,7 +28,7 @@ AFFECTED = {
     "diff_inflate": {"diff_inflate", "claims", "site"},
     "corpus": {"theory", "corpus", "tokenizer", "data", "model", "memory", "training", "rollout", "scaling", "walltime", "ablations",
                "claims", "site"},
-    "rate": {"rate", "site"},
+    "rate": {"rate", "claims", "site"},
     "tokenizer": {"tokenizer", "model", "memory", "training", "rollout", "scaling", "walltime", "ablations", "claims", "site"},
     "data": {"data", "site"},
     "model": {"model", "claims", "site"},
