@@ -18,7 +18,10 @@ from conftest import ROOT
 from fbam import canonical
 from fbam.notebook import StageError, check_contract, stage_of
 
-CELL = "batch = 512\nwidth = 768\ncells = 7680\npoolings = 2\nhead_blocks = 3\nlength = 1024\nlayers = 2\nrate = 4.0e14"
+CELL = (
+    "batch = 512\nwidth = 768\ncells = 7680\npoolings = 2\nhead_blocks = 3\nlength = 1024\nlayers = 2\n"
+    "codes = 128\nvocabulary = 20000\nstate_every = 32\nrate = 4.0e14"
+)
 BODY = """
 import sys, time
 from pathlib import Path
@@ -127,7 +130,7 @@ def test_faults_are_one_line_and_lose_nothing(project):
     assert project.repro()[0] == 0
     before = {name: (project.folder / name).read_bytes() for name in ("build/out.txt", "build/notebooks/toy.ipynb")}
     faults = [
-        (lambda: project.params("layers: 2\n  # Rate", "layers: two\n  # Rate"),
+        (lambda: project.params("layers: 2\n  # Embedded code points (paper", "layers: two\n  # Embedded code points (paper"),
          "error: params.yaml: flops.layers: Input should be a valid integer, got 'two' (str)"),
         (lambda: project.params("layers: two", "layers: 2"), None),
         (lambda: project.notebook(body="x = 1\nraise KeyError('lost')"),

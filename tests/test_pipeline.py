@@ -34,7 +34,7 @@ AFFECTED = {
     "model": {"model", "claims", "site"},
     "memory": {"memory", "claims", "site"},
     "training": {"training", "rollout", "claims", "site"},
-    "rollout": {"rollout", "claims", "site"},
+    "rollout": {"rollout", "site"},
     "scaling": {"scaling", "walltime", "ablations", "claims", "site"},
     "walltime": {"walltime", "claims", "site"},
     "ablations": {"ablations", "claims", "site"},
@@ -200,7 +200,7 @@ def test_a_changed_parameter_re_runs_its_stages_and_back_restores(runs, section,
 def test_notebooks_run_alone_under_plain_papermill(runs, tmp_path):
     tree = runs[1]
     before = produced(tree.folder)
-    for name, stage in (("10_5_scaling", "scaling"), ("J_flops", "flops")):
+    for name, stage in (("E_ablations", "ablations"), ("J_flops", "flops")):
         section = params.read_sections(tree.folder / "params.yaml")[stage]
         settings = [word for key, value in section.items() for word in ("-y", json.dumps({key: value}))]
         status, output = tree.run("python", "-m", "papermill", f"{name}.ipynb", str(tmp_path / "out.ipynb"), *settings, cwd="notebooks")
@@ -211,8 +211,8 @@ def test_notebooks_run_alone_under_plain_papermill(runs, tmp_path):
 
 def test_a_missing_input_names_the_stage_that_makes_it(tmp_path):
     tree = Tree(tmp_path / "tree")
-    status, output = tree.run("python", "-m", "papermill", "10_5_scaling.ipynb", str(tmp_path / "out.ipynb"), cwd="notebooks")
-    assert status != 0 and "build/results/training.json is missing: run `dvc repro training` first" in output
+    status, output = tree.run("python", "-m", "papermill", "E_ablations.ipynb", str(tmp_path / "out.ipynb"), cwd="notebooks")
+    assert status != 0 and "build/results/scaling.json is missing: run `dvc repro scaling` first" in output
 
 
 def test_metrics_and_experiments(runs):
