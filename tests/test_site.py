@@ -21,6 +21,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from site_example import CLAIMS, NOTEBOOKS, PROVENANCE, TIMED, claim, executed_project, write_ledgers, write_notebook, write_project
 
 from fbam.analysis.claims import Source, Verdict
+from fbam.analysis.player import player_html
+from fbam.recording.cells import blank
 from fbam.site.body import _align_numbers
 from fbam.site.build import MEANINGS, SOURCES, WORDS, build_site, outside, show
 from fbam.site.formulas import SCALE, UNITS, FormulaError, formula_svg
@@ -276,6 +278,14 @@ def test_a_page_that_would_load_something_is_refused(draft):
                                   '<link rel="stylesheet" href="style.css">', '<a href="#here">x</a>', '<a href="J.html#x">x</a>'])
 def test_links_and_own_files_may_stand(html):
     assert outside(html, {"style.css", "J.html"}) == []
+
+
+def test_a_player_may_stand_and_nothing_that_looks_like_one():
+    player = player_html(blank(3, 12)[None], ["x"], "a session")
+    assert outside(player, set()) == []
+    for wrong in (player.replace("(() =>", "alert(1); (() =>"), player.replace("<script>", '<script src="x.js">'),
+                  player.replace("fbam-player", "player")):
+        assert wrong != player and outside(wrong, set())
 
 
 # Errors

@@ -14,7 +14,8 @@ from itertools import groupby
 
 import numpy as np
 
-from fbam.analysis.player_parts import DARK, LIGHT, SCRIPT, SPEEDS, STYLE, TEMPLATE
+from fbam.analysis.player_parts import DARK, LIGHT, SPEEDS, STYLE, TEMPLATE
+from fbam.analysis.player_script import SCRIPT
 from fbam.recording.cells import BOLD, REVERSE, UNDERLINE, Frames, blank
 from fbam.recording.colours import colour, inks
 from fbam.recording.drawable import drawable

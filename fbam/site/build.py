@@ -10,10 +10,11 @@ from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fbam.analysis.claims import Judged, Source, Verdict
+from fbam.analysis.player_script import SCRIPT
 from fbam.site.body import render
 from fbam.site.sources import SiteError, read_claims, read_pages, section_head, section_label
 
@@ -61,12 +62,12 @@ def show(text: str | None) -> str:
 
 
 def outside(html: str, own: set[str]) -> list[str]:
-    """What a page would load from elsewhere, or link to in vain: scripts, and addresses that are not among `own` files.
+    """What a page would load from elsewhere, or link to in vain: scripts other than the player's, and addresses that are not among `own` files.
 
     Links a reader may follow to http(s) addresses are free; whatever a browser fetches by itself is not.
     """
     soup = BeautifulSoup(html, "html.parser")
-    found = [f"<{tag.name}>" for tag in soup.find_all(["script", "iframe", "object", "embed", "base"])]
+    found = [f"<{tag.name}>" for tag in soup.find_all(["script", "iframe", "object", "embed", "base"]) if not _of_player(tag)]
     found += [name for tag in soup.find_all(True) for name in tag.attrs if name.startswith("on")]
     addresses = [tag[name] for name in ("src", "srcset", "poster", "background") for tag in soup.select(f"[{name}]")]
     addresses += [tag.get("href") or tag.get("xlink:href", "") for tag in soup.find_all(["link", "use", "image"])]
@@ -75,6 +76,13 @@ def outside(html: str, own: set[str]) -> list[str]:
     addresses += re.findall(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""", "\n".join(styles))
     return found + [address for address in addresses
                     if not address.startswith(("data:", "#")) and address.partition("#")[0] not in own]
+
+
+def _of_player(tag: Tag) -> bool:
+    """Whether a tag is the data or the very script of a player of recordings."""
+    inside = tag.name == "script" and tag.parent is not None and "fbam-player" in tag.parent.get("class", [])
+    known = tag.attrs == {"type": "application/json"} or not tag.attrs and tag.get_text() == SCRIPT
+    return inside and known
 
 
 def _environment() -> Environment:
@@ -109,7 +117,7 @@ def pages_of_site(root: Path) -> dict[str, str]:
     for name, html in content.items():
         if name.endswith(".html") and (strangers := outside(html, set(content))):
             raise SiteError(f"notebooks/{Path(name).stem}.ipynb: its page would need {strangers[0][:120]}; "
-                            "the site runs no script and loads nothing from elsewhere")
+                            "the site runs no script but its player's and loads nothing from elsewhere")
     return content
 
 
