@@ -73,9 +73,8 @@ def test_the_ledger_judged_on_our_own_numbers():
     scaling |= {"law_early": True, "law_middle": True, "law_late": False}
     scaling |= {f"{what}_{when}": 0.1 for when in ("early", "middle", "late") for what in ("alpha", "r2")}
     scaling |= {f"alpha_{when}_{end}": 0.1 for when in ("early", "middle", "late") for end in ("low", "high")}
-    scaling |= {"law_typing": True, "law_all": False, "alpha_typing_labels": 0.0}
-    for task in ("edits", "typing"):
-        scaling |= {f"{what}_{task}_batch{end}": 0.1 for what in ("alpha", "r2") for end in ("", "_low", "_high")}
+    scaling |= {"law_observable": True, "law_all": False, "alpha_observable_labels": 0.0}
+    scaling |= {name: 0.1 for name in ("alpha_observable", "alpha_observable_low", "alpha_observable_high", "r2_observable")}
     results = {"flops": flops, "scaling": scaling, "corpus": {"mismatches": 0, "ratio": 450.5}}
     timings = {"rate": {"actions_per_second": 30000.0, "reference_actions_per_second": 3000.0, "speedup": 10.0}}
     rows = evaluate(load_claims(LEDGER), *({name: {"summary": s} for name, s in both.items()} for both in (results, timings)))
