@@ -53,6 +53,15 @@ class LocalRow(Row):
     high: float | None
 
 
+class RatioRow(Row):
+    """Two losses at the last fixed step, one over the other; the bounds of the 95 % interval are null with one seed."""
+
+    comparison: str
+    value: float
+    low: float | None
+    high: float | None
+
+
 class ProfileRow(Row):
     """A trained model on `n` windows of `length` positions of one part: nats an action over all, the first four and the last four.
 
