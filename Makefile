@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml
 test: setup ## set up and run all tests (the smoke profile end to end among them)
 	@$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
 
-smoke full: setup ## a profile: smoke (a minute, plumbing only), full (an evening)
+smoke full: setup ## a profile: smoke (minutes, plumbing only), full (an evening)
 	@$(BIN)/python -m fbam.pipeline $@
 
 compare: setup ## hold this run against the published results
