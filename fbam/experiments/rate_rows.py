@@ -5,7 +5,7 @@ from __future__ import annotations
 from fbam.experiments.records import Row
 
 
-class RateRow(Row):
+class TargetRow(Row):
     """One measured figure beside its target: rates in processor seconds, ratios, shares; `measured` 1 or 0 for yes or no."""
 
     name: str

@@ -53,8 +53,8 @@ class TokenizerRow(Row):
     actions_per_token: float
 
 
-class LossRow(Row):
-    """Mean training loss of the updates since the row before, up to `step`, in nats a label; `n` labels went into it."""
+class RunRow(Row):
+    """What names a training run: its data, what it is compared with, its model, L frames a window, B windows an update."""
 
     task: str
     control: str
@@ -63,24 +63,22 @@ class LossRow(Row):
     L: int
     batch: int
     seed: int
+
+
+class LossRow(RunRow):
+    """Mean training loss of the updates since the row before, up to `step`, in nats a label; `n` labels went into it."""
+
     step: int
     n: int
     loss: float
 
 
-class EvaluationRow(Row):
+class EvaluationRow(RunRow):
     """One predictor on held-out windows: the trained model, or one that only counts on the same positions.
 
     Intervals are at 95 %, with windows as the independent unit.
     """
 
-    task: str
-    control: str
-    head: str
-    main: str
-    L: int
-    batch: int
-    seed: int
     steps: int
     length: int  # frames of a window evaluated, whatever L was trained
     windows: int
@@ -97,16 +95,9 @@ class EvaluationRow(Row):
     sustained_high: float
 
 
-class PositionRow(Row):
+class PositionRow(RunRow):
     """A trained model at one position of the held-out windows, counted from 1: mean loss in nats and top-1 over `n` windows."""
 
-    task: str
-    control: str
-    head: str
-    main: str
-    L: int
-    batch: int
-    seed: int
     length: int
     position: int
     n: int
@@ -125,8 +116,8 @@ class TrainingTimingRow(Row):
     frames_per_cpu_second: float
 
 
-class FitRow(Row):
-    """loss(L | s) = A L^-alpha read at one fixed step; `low` and `high` bound alpha's 95 % interval."""
+class LawRow(Row):
+    """loss(L | s) = A L^-alpha read at one step; `low` and `high` bound alpha's 95 % interval, r2 is that of the line."""
 
     task: str
     control: str
@@ -136,6 +127,11 @@ class FitRow(Row):
     low: float
     high: float
     r2: float
+
+
+class FitRow(LawRow):
+    """The law read at one fixed step, and what it was fitted to."""
+
     lengths: int
     seeds: int
     interval: str  # how the interval was made

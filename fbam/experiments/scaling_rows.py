@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from fbam.experiments.records import Row
+from fbam.experiments.rows import LawRow, RunRow
 
 
-class ExponentRow(Row):
-    """The law read at one step: alpha with the bounds of its 95 % interval, A, and R2 of the line."""
+class ExponentRow(LawRow):
+    """The law read at one step."""
 
-    task: str
-    control: str
-    step: int
-    A: float
-    alpha: float
-    low: float
-    high: float
-    r2: float
     largest_residual: float  # of a length's mean, in log loss
 
 
@@ -62,19 +55,12 @@ class RatioRow(Row):
     high: float | None
 
 
-class ProfileRow(Row):
+class ProfileRow(RunRow):
     """A trained model on `n` windows of `length` positions of one part: nats an action over all, the first four and the last four.
 
     Bounds are those of Student's 95 % interval over windows. `training` is the run's last training loss.
     """
 
-    task: str
-    control: str
-    head: str
-    main: str
-    L: int
-    batch: int
-    seed: int
     part: str
     length: int
     n: int
@@ -90,32 +76,18 @@ class ProfileRow(Row):
     last_high: float
 
 
-class SweepTimingRow(Row):
+class SweepTimingRow(RunRow):
     """What one run cost, in processor seconds of one process; `cpu_seconds_a_step` is the median."""
 
-    task: str
-    control: str
-    head: str
-    main: str
-    L: int
-    batch: int
-    seed: int
     parameters: int
     cpu_seconds: float
     cpu_seconds_a_step: float
     frames_per_cpu_second: float
 
 
-class StepRow(Row):
+class StepRow(RunRow):
     """FLOPs of one training step of a run, forward and backward, counted on the real modules."""
 
-    task: str
-    control: str
-    head: str
-    main: str
-    L: int
-    batch: int
-    seed: int
     flops: int
 
 

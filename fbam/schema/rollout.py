@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fbam.schema.base import Count, Natural, Rate, Section, Share, check_distinct
+from fbam.schema.base import Count, Natural, Section, check_distinct
+from fbam.schema.model import Trained
 
 
 class TypingTask(Section):
@@ -16,36 +17,17 @@ class TypingTask(Section):
     steps: Count
 
 
-class Rollout(Section):
+class Rollout(Trained):
     """Section 10.4: training on typing tasks, held-out accuracy, roll-out."""
 
     rows: Annotated[int, Field(ge=3, le=23)]
     columns: Annotated[int, Field(ge=20, le=79)]
     sessions: Annotated[int, Field(ge=10)]
     data_seed: Natural
-    held_out: Share
     tasks: Annotated[list[TypingTask], Field(min_length=1)]
     length: Count
     batch: Count
     seeds: Annotated[list[Natural], Field(min_length=1)]
-    width: Count
-    heads: Count
-    poolings: Natural
-    head_blocks: Natural
-    layers: Count
-    codes: Annotated[int, Field(ge=2)]
-    frame_head: Literal["attention", "conv"]
-    muon_lr: Rate
-    adamw_lr: Rate
-    adamw_betas: Annotated[list[Share], Field(min_length=2, max_length=2)]
-    weight_decay: Annotated[float, Field(ge=0)]
-    schedule: Literal["constant", "cosine"]
-    warm_up: Natural
-    checkpoint_every: Count
-    frame_chunk: Natural
-    state_every: Count
-    micro_batch: Natural
-    device: Literal["cpu", "cuda"]
     eval_windows: Annotated[int, Field(ge=2)]
     eval_length: Count
     rollouts: Count
@@ -54,8 +36,6 @@ class Rollout(Section):
     def _consistent(self) -> Rollout:
         check_distinct("seeds", self.seeds)
         check_distinct("tasks", [task.name for task in self.tasks])
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if round(self.held_out * self.sessions) < 2:
             raise ValueError(f"held_out {self.held_out} of {self.sessions} sessions must be at least 2 sessions")
         return self

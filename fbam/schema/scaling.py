@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fbam.schema.base import Count, Natural, Rate, Section, Share, check_distinct
+from fbam.schema.model import Trained
 
 Text = Annotated[str, Field(min_length=1)]
 Kind = Literal["lstm", "attention"]
@@ -60,38 +61,13 @@ class Sweep(Section):
         return self
 
 
-class SweepSettings(Section):
+class SweepSettings(Trained):
     """What all runs share unless their sweep says otherwise: batch, model, optimisers, split, checkpoints, backward pass."""
 
     batch: Count
     labels: Labels
-    width: Count
-    heads: Count
-    frame_head: Head
     reduction: Literal["lstm", "mean", "last"]
-    poolings: Natural
-    head_blocks: Natural
     main: Kind
-    layers: Count
-    codes: Annotated[int, Field(ge=2)]
-    muon_lr: Rate
-    adamw_lr: Rate
-    adamw_betas: Annotated[list[Share], Field(min_length=2, max_length=2)]
-    weight_decay: Annotated[float, Field(ge=0)]
-    schedule: Literal["constant", "cosine"]
-    warm_up: Natural
-    held_out: Share
-    checkpoint_every: Count
-    frame_chunk: Natural
-    state_every: Count
-    micro_batch: Natural
-    device: Literal["cpu", "cuda"]
-
-    @model_validator(mode="after")
-    def _consistent(self) -> SweepSettings:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        return self
 
 
 class Frame(Section):
