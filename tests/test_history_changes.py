@@ -6,7 +6,7 @@ from test_history import blob_id, opened
 
 from fbam.sessions import history as history_module
 from fbam.sessions import plumbing
-from fbam.sessions.exclusions import by_reason
+from fbam.recording.exclusions import by_reason
 from fbam.sessions.history import Change, Entry, HistoryError
 
 

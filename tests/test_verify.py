@@ -7,7 +7,7 @@ from test_history import opened
 from fbam.recording.format import Recording
 from fbam.sessions.compile import compile_history
 from fbam.sessions.edits import Limits
-from fbam.sessions.exclusions import by_reason
+from fbam.recording.exclusions import by_reason
 from fbam.sessions.files import File, FileSystem
 from fbam.sessions.report import SUMMED, shares, timed, total
 from fbam.sessions.verify import TreeCheck, VerificationError, check_blocks, replay

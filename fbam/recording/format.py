@@ -34,6 +34,7 @@ import zstandard
 from fbam.recording import exact_json, kernels
 from fbam.recording.blocks import SNAPSHOTS, Block, Canvas
 from fbam.recording.cells import CELL, Frames, pack
+from fbam.recording.exclusions import Exclusion
 
 FORMAT_VERSION = 2
 MAGIC = b"\x89fbam\r\n\x1a"
@@ -66,16 +67,6 @@ class CommitSpan(NamedTuple):
     message: str
     start: int
     stop: int
-
-
-class Exclusion(NamedTuple):
-    """A content that the recording leaves out: the first commit that has it at this path; ``size`` in bytes."""
-
-    commit: str
-    path: str
-    oid: str
-    size: int
-    reason: str
 
 
 class RecordingWriter:

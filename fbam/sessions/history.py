@@ -24,9 +24,9 @@ from typing import NamedTuple
 import pygit2
 from pygit2.enums import DiffFind, DiffOption
 
+from fbam.recording.exclusions import Exclusion
 from fbam.sessions import plumbing
 from fbam.sessions.clone import Commit, clone_of, first_parents, head_of, repository_name
-from fbam.sessions.exclusions import Exclusion
 from fbam.sessions.files import decode
 from fbam.sessions.plumbing import EMPTY_TREE, HistoryError, ObjectReader, RawChange, TreeDiffer, tree_items
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fbam.sessions.exclusions import by_reason
+from fbam.recording.exclusions import by_reason
 from fbam.sessions.history import Commit, History
 from fbam.sessions.verify import TreeCheck
 
