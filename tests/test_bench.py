@@ -9,7 +9,8 @@ from fbam import cli
 from fbam.sessions import bench
 
 NAMES = """speedup ratio_1024 ratio_4096 frames_per_second_1024 random_access_ms_1024 actions_per_changed_character same_pairs
-    tokens_actions_per_second reference_actions_per_cpu_second actions_per_cpu_second parts""".split()
+    tokens_actions_per_second reference_actions_per_cpu_second actions_per_cpu_second parts decode_array_frames
+    copied_frames_per_second_1024 frames_per_second_large_array_4096""".split()
 
 
 def test_the_data_engine_is_measured(tmp_path, capsys, monkeypatch):

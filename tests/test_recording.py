@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fbam.recording import exact_json, kernels, reference
+from fbam.recording import blocks, exact_json, kernels, reference
 from fbam.recording.blocks import Block, encode_block
 from fbam.recording.cells import BOLD, CELL, REVERSE, Frames, blank, pack, unpack
 from fbam.recording.format import FORMAT_VERSION, MAGIC, Recording, RecordingError, RecordingWriter
@@ -45,10 +45,14 @@ def sessions(draw: st.DrawFn, most: int = 12) -> Frames:
 def edited(draw: st.DrawFn) -> Frames:
     """(n, R, C) frames of few characters and looks, with what the operations are made for: shifts, scrolls, numbers."""
     rows, cols = draw(st.integers(1, 9)), draw(st.integers(1, 14))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return edit(draw(st.integers(0, 2**32)), draw(st.integers(1, 20)), rows, cols)
+
+
+def edit(seed: int, n: int, rows: int, cols: int) -> Frames:
+    rng = np.random.default_rng(seed)
     frame = blank(rows, cols)
     frames = []
-    for _ in range(draw(st.integers(1, 20))):
+    for _ in range(n):
         for _ in range(rng.integers(0, 4)):
             y, x, h, n = rng.integers(rows), rng.integers(cols), rng.integers(1, rows + 1), rng.integers(1, 4)
             match rng.integers(7):
@@ -143,7 +147,7 @@ def test_a_run_of_typing_is_a_run_of_equal_bytes() -> None:
         frames["style"][t] = 0
     payload, _ = encode_block(frames)
     lengths = struct.unpack_from("<4I", payload)
-    assert payload[16 : 16 + lengths[0]] == bytes([kernels.LAST | kernels.NOTHING] + [kernels.LAST | kernels.INSERT] * 5)
+    assert payload[16 : 16 + lengths[0]] == bytes(kernels.LAST | k for k in [kernels.NOTHING, kernels.INSERT, *[kernels.AGAIN] * 4])
 
 
 @settings(deadline=None)
@@ -233,9 +237,10 @@ def test_opened_files_and_exclusions(folder: Path) -> None:
         for path in ("second.py", "third.py"):
             writer.append(blank(2, 3), "\x1b[A")
             writer.mark_file(path)
+        writer.mark_file("fourth.py", ahead=1)
         writer.append(blank(2, 3), "x")
     recording = Recording(folder / "notes.fbam")
-    assert recording.opened == [(0, "first.py"), (1, "second.py"), (2, "third.py")]
+    assert recording.opened == [(0, "first.py"), (1, "second.py"), (2, "third.py"), (3, "fourth.py")]
     assert recording.exclusions == [gone] and recording.exclusions[0].reason == "binary"
     assert recording.action_table == ["\x1b[A"] and recording.actions == ["\x1b[A", "\x1b[A", "x"]
 
@@ -259,6 +264,65 @@ def test_many_blocks_in_any_order(folder: Path) -> None:
     for _ in range(50):
         wanted = rng.integers(0, 700, size=20)
         assert np.array_equal(recording.gather(wanted), frames[wanted])
+
+
+@pytest.fixture(scope="module")
+def long(folder: Path) -> tuple[Path, Frames]:
+    """A recording of blocks that keep every fourth frame, and its frames as the reference decodes them."""
+    frames = edit(0, 150, 4, 9)
+    path = write(folder / "long.fbam", frames, ["a"] * 150, {}, block_frames=64)
+    slow = []
+    for start in range(0, 150, 64):
+        payload, palette = encode_block(frames[start : start + 64])
+        decoder = reference.Decoder(payload, 4, 9, palette.tolist())
+        slow += [decoder.next() for _ in frames[start : start + 64]]
+    packed = [[code | look << 32 for code, look in frame] for frame in slow]
+    return path, unpack(np.array(packed, np.uint64)).reshape(150, 4, 9)
+
+
+NUMBER = st.integers(0, 149)
+CALL = st.one_of(st.tuples(NUMBER, st.integers(1, 90)), st.lists(NUMBER, min_size=1, max_size=9))
+
+
+@settings(deadline=None)
+@given(st.lists(CALL, min_size=1, max_size=9), st.booleans())
+def test_calls_in_any_order_equal_the_reference(long: tuple[Path, Frames], calls: list, on: bool) -> None:
+    path, expected = long
+    recording, at = Recording(path), 0
+    for call in calls:
+        if isinstance(call, list):
+            assert np.array_equal(recording.gather(call), expected[call])
+        else:
+            start = at if on else call[0]  # where the last range ends, or anywhere
+            at = min(start + call[1], 150)
+            assert np.array_equal(recording.frames(start, at), expected[start:at])
+            at %= 150
+
+
+def test_reading_on_reads_nothing_again() -> None:
+    frames = edit(1, 200, 4, 9)
+    payload, palette = encode_block(frames)
+    block, out = Block(payload, 200, 4, 9, palette), np.empty_like(frames[:50])
+    drawing = out.reshape(50, -1).view(np.uint8)
+    for start in range(0, 200, 50):
+        block.draw(np.arange(start, start + 50), np.arange(50), drawing)
+        assert np.array_equal(out, frames[start : start + 50])
+        codes, place = block._places[0, kernels.CODES], block._places[-1, kernels.CODES]
+        spoilt = payload[:codes] + bytes([255]) * (place - codes) + payload[place:]
+        block._payload = np.frombuffer(spoilt, np.uint8)
+    with pytest.raises(ValueError, match="number of the block"):
+        block.draw(np.arange(150, 151), np.arange(1), drawing)
+
+
+@pytest.mark.parametrize("offset", range(8))
+def test_arrays_beyond_the_caches(long: tuple[Path, Frames], monkeypatch: pytest.MonkeyPatch, offset: int) -> None:
+    monkeypatch.setattr(blocks, "LARGE_ARRAY", 0)
+    path, expected = long
+    around = bytearray(b"\xaa" * (16 + offset + 150 * expected[0].nbytes))
+    out = np.frombuffer(around, CELL, expected.size, offset).reshape(expected.shape)
+    Recording(path).decode_into(0, out)
+    assert np.array_equal(out, expected)
+    assert set(around[:offset] + around[offset + out.nbytes :]) == {0xAA}, "bytes beside the array"
 
 
 def test_nothing_recorded(folder: Path) -> None:

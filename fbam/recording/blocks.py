@@ -20,7 +20,9 @@ from fbam.recording.cells import CELL, Frames, blank, pack
 
 LENGTHS = struct.Struct(f"<{kernels.STREAMS}I")
 SNAPSHOTS = 16
-"""Frames a block keeps when it has drawn them once, so that any other is near to one of them."""
+"""Frames a block keeps when it has passed over them once, so that any other is near to one of them."""
+LARGE_ARRAY = 2**23
+"""Bytes of an array that is written past the caches, because they could not hold it: faster, as nothing is read first."""
 
 
 class Canvas:
@@ -94,7 +96,7 @@ class Canvas:
 
 
 class Block:
-    """A block ready to be drawn.
+    """A block ready to be drawn. It remembers where it stands: the next frames cost nothing but themselves.
 
     :param payload: what ``Canvas.payload`` gave
     :param n: number of its frames
@@ -116,7 +118,10 @@ class Block:
         self._places = np.zeros((len(self._frames) - 1, 2 * kernels.STREAMS + kernels.REGISTERS), dtype=np.int64)
         self._places[0, : kernels.STREAMS] = bounds[:-1]
         self._places[0, kernels.STREAMS : 2 * kernels.STREAMS] = bounds[1:]
-        self._known = np.ones(1, dtype=np.int64)
+        self._places[0, 2 * kernels.STREAMS + kernels.OPERATIONS_BEFORE] = bounds[kernels.OPERATIONS]
+        self._places[0, 2 * kernels.STREAMS + kernels.PLACES_BEFORE] = bounds[kernels.PLACES]
+        self._places[0, 2 * kernels.STREAMS + kernels.NUMBERS_BEFORE] = bounds[kernels.NUMBERS]
+        self._known = np.array([1, -1], dtype=np.int64)
 
     def draw(self, wanted: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]) -> None:
         """Write frames of the block.
@@ -126,9 +131,10 @@ class Block:
         :param out: (k, 7 R C) bytes of frames
         :raises ValueError: the payload is not one of such frames
         """
+        aligned = -out.ctypes.data % 8 if out.nbytes > LARGE_ARRAY else -1
         kernels.draw_frames(
             self._payload, self._palette, self._rows, self._cols, self._frames, self._places, self._known,
-            self._interval, wanted, slots, out,
+            self._interval, wanted, slots, out, aligned,
         )  # fmt: skip
 
 

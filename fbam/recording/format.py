@@ -7,16 +7,17 @@ front to back and read by blocks, so a window of frames costs the decoding of on
 preamble   ``MAGIC``, length and CRC-32 of the header
 header     JSON: format_version, rows, cols, block_frames, and what the writer of the file adds
 blocks     each ``block_frames`` frames (the last may hold fewer), self-contained, see ``blocks.py``; zstd
-actions    the code of each action, one byte for most; zstd
+actions    the code of each action, one byte for most; bzip2
 index      JSON: length and CRC-32 of each block and of the actions, number of frames, palette, actions of several
            characters, commits, opened files, exclusions; zstd
 trailer    length and CRC-32 of the index, CRC-32 of all before the trailer, ``MAGIC``
 =========  ===========================================================================================================
 
 Preamble, header and its key ``format_version`` stay as they are in every later version; all after them may change.
-Every byte is under a checksum or compared. The bytes depend on the input and on the version of zstd only.
+Every byte is under a checksum or compared. The bytes depend on the input and on the versions of zstd and bzip2 only.
 """
 
+import bz2
 import mmap
 import os
 import struct
@@ -36,16 +37,14 @@ from fbam.recording.blocks import SNAPSHOTS, Block, Canvas
 from fbam.recording.cells import CELL, Frames, pack
 from fbam.recording.exclusions import Exclusion
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAGIC = b"\x89fbam\r\n\x1a"
 """First and last 8 bytes: not text, and damaged by any change of line ends on the way."""
 
 LENGTH_AND_CHECKSUM = struct.Struct("<II")
 TRAILER = struct.Struct("<III")
-LEVEL = 9
+LEVEL = 5
 """zstd level of blocks and index."""
-ACTIONS_LEVEL = 12
-"""zstd level of the actions."""
 
 MAX_CELLS, MAX_BLOCK_FRAMES = 2**24, 2**20
 """Largest frame and longest block."""
@@ -105,7 +104,7 @@ class RecordingWriter:
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)
         self._n_frames = self._checksum = 0
         self._blocks: list[tuple[int, int]] = []
-        self._actions = zstandard.ZstdCompressor(level=ACTIONS_LEVEL).compressobj()
+        self._actions = bz2.BZ2Compressor()
         self._action_data: list[bytes] = []
         self._sequences: dict[str, int] = {}
         self._commits: list[tuple[str, str, int]] = []
@@ -187,9 +186,12 @@ class RecordingWriter:
         """Give all pairs since the last mark, or none if there are none, to one commit."""
         self._commits.append((commit_id, message, self._n_frames))
 
-    def mark_file(self, path: str) -> None:
-        """Note that the next pair shows a file just opened."""
-        self._opened.append((self._n_frames, path))
+    def mark_file(self, path: str, ahead: int = 0) -> None:
+        """Note that the next pair shows a file just opened.
+
+        :param ahead: pairs before that one which the caller has yet to hand over
+        """
+        self._opened.append((self._n_frames + ahead, path))
 
     def exclude(self, commit: str, path: str, oid: str, size: int, reason: str) -> None:
         """Note a content that is left out."""
@@ -273,7 +275,7 @@ class Recording:
     @cached_property
     def action_codes(self) -> npt.NDArray[np.int32]:
         """(n_frames,) the code of each action: a code point, or 0x110000 + its place in ``action_table``."""
-        data = np.frombuffer(self._decompressed(*self._actions_place, "the actions"), dtype=np.uint8)
+        data = np.frombuffer(bz2.decompress(self._checked(*self._actions_place, "the actions")), dtype=np.uint8)
         codes = np.empty(self.n_frames, dtype=np.int32)
         if not kernels.get_actions(data, codes):
             raise self._damaged("the actions")
@@ -306,6 +308,10 @@ class Recording:
     def decode_into(self, start: int, out: Frames) -> None:
         """Write the frames from ``start`` on into an array.
 
+        To stream, hand over the same array of some 64 frames again and again, each time for the frames that follow. The
+        reader goes on from the last frame it has drawn in a block, so that a frame costs its own changes and a copy, and
+        such an array stays in the caches.
+
         :param out: (k, R, C) array of ``CELL`` in C order, filled with k frames
         :raises ValueError: another array, or the range does not lie in the recording
         """
@@ -314,11 +320,12 @@ class Recording:
         stop = start + len(out)
         if not len(out):
             return
-        self._check_numbers(np.array([start, stop - 1]))
+        if not 0 <= start < stop <= self.n_frames:
+            raise self._absent(start if not 0 <= start < self.n_frames else stop - 1)
         for number in range(start // self._block_frames, -(-stop // self._block_frames)):
             first = number * self._block_frames
-            wanted = np.arange(max(start, first), min(stop, first + self._block_frames))
-            self._draw(number, wanted - first, wanted - start, out)
+            low, high = max(start, first), min(stop, first + self._block_frames)
+            self._draw(number, np.arange(low - first, high - first), np.arange(low - start, high - start), out)
 
     def gather(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> Frames:
         """Return frames in any order, with repetitions if asked for.
@@ -328,7 +335,9 @@ class Recording:
         :raises ValueError: a number that is not in the recording
         """
         indices = np.asarray(indices, dtype=np.int64)  # (k,)
-        self._check_numbers(indices)
+        outside = (indices < 0) | (indices >= self.n_frames)
+        if outside.any():
+            raise self._absent(indices[outside][0])
         out = np.empty((len(indices), self.rows, self.cols), dtype=CELL)  # (k, R, C)
         order = np.argsort(indices, kind="stable")  # (k,)
         number, local = np.divmod(indices[order], self._block_frames)  # (k,), (k,)
@@ -337,10 +346,8 @@ class Recording:
             self._draw(block, local[start:stop], order[start:stop], out)
         return out
 
-    def _check_numbers(self, indices: npt.NDArray[np.integer]) -> None:
-        outside = (indices < 0) | (indices >= self.n_frames)
-        if outside.any():
-            raise ValueError(f"frame {indices[outside][0]}: {self.path} has {self.n_frames} frames, counted from 0")
+    def _absent(self, frame: int) -> ValueError:
+        return ValueError(f"frame {frame}: {self.path} has {self.n_frames} frames, counted from 0")
 
     def _draw(self, number: int, wanted: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], out: Frames) -> None:
         block = self._block(number)

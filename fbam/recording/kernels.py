@@ -14,27 +14,32 @@ operation   arguments                         effect
 ``TEXT``    place, count, codes               code points of some cells of a row
 ``LINE``    place, codes, ``END``             code points up to ``END``, spaces from there to the end of the row
 ``LOOK``    place, count, look                look of some cells of a row
+``AGAIN``   codes                             the operations of the last pair without ``AGAIN``, with the same
+                                              places and numbers, and code points of its own
 ==========  ================================  ====================================================================
 
 A place counts cells row by row and is stored as a distance: for ``INSERT``, ``DELETE`` and ``LOOK`` from a register that
 follows the cursor, as it is set by ``LOOK`` and pushed by ``INSERT`` and ``DELETE``; for the others from the one before
-of its kind. So a run of typing is a run of equal bytes. Names of operations, code points, places and other numbers go
-into four streams, each number as a varint of 7 bits a byte, low ones first; the last operation of a pair has the bit
-``LAST``. ``fbam.recording.reference`` says the same slowly, in plain Python.
+of its kind. So the pairs of a run of typing are alike but for what is typed, and each but the first of them is one
+``AGAIN``. Names of operations, code points, places and other numbers go into four streams, each number as a varint of 7
+bits a byte, low ones first; the last operation of a pair has the bit ``LAST``. ``fbam.recording.reference`` says the same
+slowly, in plain Python.
 
 In this file a cell is a number of 64 bits, the code point in the low 32 and the look in the high ones, where frames are
 made; and the seven bytes of ``CELL`` where they are drawn.
 """
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 compiled = njit(cache=True, error_model="numpy", _nrt=False)
 """No function here makes an array, so none needs to count references, which would take half of the time."""
 inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 """For what is called once or twice for each row: to hand over a dozen arrays takes longer than the work itself."""
 
-NOTHING, COPY, INSERT, DELETE, NUMBER, TEXT, LINE, LOOK = range(8)
+NOTHING, COPY, INSERT, DELETE, NUMBER, TEXT, LINE, LOOK, AGAIN = range(9)
 LAST = 0x80
 
 OPERATIONS, CODES, PLACES, NUMBERS = range(4)
@@ -54,9 +59,9 @@ MAX_CODE = (1 << 24) - 1
 BLANK = 32
 CELL_BYTES = 7
 
-CURSOR, FIRST_TEXT, LAST_TEXT, LAST_NUMBER = range(4)
-"""Registers of a block, all 0 at its start; the reader has its place in each stream after them."""
-REGISTERS = 4
+CURSOR, FIRST_TEXT, LAST_TEXT, LAST_NUMBER, OPERATIONS_BEFORE, PLACES_BEFORE, NUMBERS_BEFORE = range(7)
+"""Registers of a block, all 0 at its start; the last three are where the last pair without ``AGAIN`` begins in its streams."""
+REGISTERS = 7
 
 MOST_SHIFTED = 8
 """Most cells of one ``INSERT`` or ``DELETE``: a tab."""
@@ -453,13 +458,25 @@ def encode_row(old, new, row, cols, low, high, registers, streams, used, palette
     return trim(old, new, row_start, row, low, high)
 
 
+@inlined
+def is_again(stream, before, start, stop):
+    """Whether what a pair has written from ``start`` to ``stop`` is what was written from ``before`` on.
+
+    Bytes that are equal end alike: the last operation of a pair is marked, and so is the last byte of a number.
+    """
+    k = start
+    while k < stop and stream[k] == stream[before + k - start]:
+        k += 1
+    return k == stop
+
+
 @compiled
 def encode_pair(old, new, rows, cols, dirty, low, high, registers, streams, used, palette, size):
     """Write the operations that turn ``old`` into ``new``, and do so; no row is dirty afterwards.
 
     Looks come last: at the cursor, then runs, then single cells. So a cursor that moves is the first and the last.
     """
-    operations = used[OPERATIONS]
+    operations, places, numbers = used[OPERATIONS], used[PLACES], used[NUMBERS]
     registers[LAST_TEXT] = -1
     changed = trim_all(old, new, cols, dirty, low, high)
     if changed >= SCROLLED_ROWS:
@@ -482,6 +499,16 @@ def encode_pair(old, new, rows, cols, dirty, low, high, registers, streams, used
     if used[OPERATIONS] == operations:
         put_operation(streams, used, NOTHING)
     streams[OPERATIONS, used[OPERATIONS] - 1] |= np.uint8(LAST)
+    if (
+        operations
+        and is_again(streams[OPERATIONS], registers[OPERATIONS_BEFORE], operations, used[OPERATIONS])
+        and is_again(streams[PLACES], registers[PLACES_BEFORE], places, used[PLACES])
+        and is_again(streams[NUMBERS], registers[NUMBERS_BEFORE], numbers, used[NUMBERS])
+    ):
+        used[OPERATIONS], used[PLACES], used[NUMBERS] = operations, places, numbers
+        put_operation(streams, used, AGAIN | LAST)
+    else:
+        registers[OPERATIONS_BEFORE], registers[PLACES_BEFORE], registers[NUMBERS_BEFORE] = operations, places, numbers
 
 
 @compiled
@@ -621,6 +648,43 @@ def copy(source, at, target, to, size):
         there[k] = here[k]
 
 
+@intrinsic
+def put_past_caches(typing_context, source, at, target, to):
+    """Copy 8 bytes to an address that is a multiple of 8, with a store that leaves the caches alone."""
+
+    def code(context, builder, signature, values):
+        def address(k):
+            array = context.make_array(signature.args[k])(context, builder, values[k])
+            place = cgutils.gep_inbounds(builder, array.data, values[k + 1])
+            return builder.bitcast(place, context.get_value_type(types.uint64).as_pointer())
+
+        store = builder.store(builder.load(address(0), align=1), address(2), align=8)
+        store.set_metadata("nontemporal", builder.module.add_metadata([context.get_constant(types.int32, 1)]))
+
+    return types.void(source, types.intp, target, types.intp), code
+
+
+@intrinsic
+def wait_for_stores(typing_context):
+    """Let no store of ``put_past_caches`` be seen later than those that follow."""
+
+    def code(context, builder, signature, values):
+        builder.fence("seq_cst")
+
+    return types.void(), code
+
+
+@compiled
+def copy_past_caches(source, at, target, to, size, aligned):
+    """As ``copy``; byte ``aligned`` of the target and each eighth one from there have addresses that are multiples of 8."""
+    head = min((aligned - to) % 8, size)
+    tail = head + (size - head) // 8 * 8
+    copy(source, at, target, to, head)
+    for k in range(head, tail, 8):
+        put_past_caches(source, at + k, target, to + k)
+    copy(source, at + tail, target, to + tail, size - tail)
+
+
 @compiled
 def apply_copy(payload, place, frame, rows, cols, cursor):
     first = cursor // cols + get_signed(payload, place, NUMBERS)
@@ -729,8 +793,8 @@ def apply_look(payload, place, frame, start, palette):
 
 
 @compiled
-def apply_pair(payload, place, registers, frame, scratch, rows, cols, palette):
-    """Carry out the operations of one pair."""
+def apply_operations(payload, place, registers, frame, scratch, rows, cols, palette):
+    """Carry out the operations that stand at ``place``, up to the marked one."""
     registers[LAST_TEXT] = -1
     operation = 0
     while operation < LAST:
@@ -765,39 +829,66 @@ def apply_pair(payload, place, registers, frame, scratch, rows, cols, palette):
 
 
 @compiled
-def draw_frames(payload, palette, rows, cols, frames, places, known, interval, wanted, slots, out):
+def apply_pair(payload, place, registers, frame, scratch, rows, cols, palette):
+    """Carry out one pair."""
+    operations, places, numbers = place[OPERATIONS], place[PLACES], place[NUMBERS]
+    is_again = get_byte(payload, place, OPERATIONS) == AGAIN | LAST
+    if is_again:
+        place[OPERATIONS], place[PLACES] = registers[OPERATIONS_BEFORE], registers[PLACES_BEFORE]
+        place[NUMBERS] = registers[NUMBERS_BEFORE]
+    else:
+        place[OPERATIONS] = operations
+        registers[OPERATIONS_BEFORE], registers[PLACES_BEFORE], registers[NUMBERS_BEFORE] = operations, places, numbers
+    apply_operations(payload, place, registers, frame, scratch, rows, cols, palette)
+    if is_again:
+        place[OPERATIONS], place[PLACES], place[NUMBERS] = operations + 1, places, numbers
+
+
+@compiled
+def draw_frames(payload, palette, rows, cols, frames, places, known, interval, wanted, slots, out, aligned):
     """Write frames of a block.
+
+    The frame to work with stays as it is left, so that to go on from there costs nothing. Frames to come back to are kept
+    where pairs are passed over on the way to one that is wanted: who reads on and on needs none.
 
     :param payload: the four streams of the block, one after the other
     :param frames: (K + 2, 7 R C) frames after 0, ``interval``, 2 ``interval``... pairs, as far as they are known, and two
         to work with
-    :param places: (K + 1, 12) for each of these the reader's place in each stream, where each stream stops, and the
+    :param places: (K + 1, 15) for each of these the reader's place in each stream, where each stream stops, and the
         registers; and one to work with
-    :param known: (1,) number of these; grows on the way
+    :param known: (2,) number of these, which grows on the way; and pairs that the frame to work with has behind it, -1 if it
+        holds none
     :param wanted: (w,) frame numbers in the block, ascending
     :param slots: (w,) for each of them its row of ``out``
     :param out: (k, 7 R C) bytes of frames
+    :param aligned: -1 to write as usual, else see ``copy_past_caches``
     """
     most, size, width = len(frames) - 2, frames.shape[1], places.shape[1]
     frame, scratch = frames[most], frames[most + 1]
     place, registers = places[most, : 2 * STREAMS], places[most, 2 * STREAMS :]
     all_frames, all_places, all_out = frames.reshape(-1), places.reshape(-1), out.reshape(-1)
-    done = -1
+    done, known[1] = known[1], -1
     for i in range(len(wanted)):
         goal = wanted[i] + 1
         nearest = min(known[0] - 1, goal // interval)
-        if done < nearest * interval:
+        if not nearest * interval <= done <= goal:
             copy(all_frames, nearest * size, all_frames, most * size, size)
             copy(all_places, nearest * width, all_places, most * width, width)
             done = nearest * interval
         while done < goal:
             apply_pair(payload, place, registers, frame, scratch, rows, cols, palette)
             done += 1
-            if done == known[0] * interval and known[0] < most:
+            if done < goal and done == known[0] * interval and known[0] < most:
                 copy(all_frames, most * size, all_frames, known[0] * size, size)
                 copy(all_places, most * width, all_places, known[0] * width, width)
                 known[0] += 1
-        copy(all_frames, most * size, all_out, slots[i] * size, size)
+        if aligned < 0:
+            copy(all_frames, most * size, all_out, slots[i] * size, size)
+        else:
+            copy_past_caches(all_frames, most * size, all_out, slots[i] * size, size, aligned)
+    if aligned >= 0:
+        wait_for_stores()
+    known[1] = done
 
 
 @compiled

@@ -7,6 +7,7 @@ import itertools
 
 from fbam.recording.blocks import LENGTHS
 from fbam.recording.kernels import (
+    AGAIN,
     BLANK,
     CODES,
     COPY,
@@ -30,6 +31,9 @@ from fbam.recording.kernels import (
     STREAMS,
     TEXT,
 )
+
+REPEATED = OPERATIONS, PLACES, NUMBERS
+"""Streams that ``AGAIN`` reads anew."""
 
 Cell = tuple[int, int]
 Frame = list[Cell]
@@ -73,6 +77,7 @@ class Encoder:
         self.palette: list[int] = []
         self.streams = [bytearray() for _ in range(STREAMS)]
         self.cursor = self.first_text = self.last_number = 0
+        self.before: list[bytes] = []
 
     def payload(self) -> bytes:
         """The block so far."""
@@ -80,7 +85,7 @@ class Encoder:
 
     def add(self, new: Frame) -> None:
         """Write one frame."""
-        before = len(self.streams[OPERATIONS])
+        starts = [len(stream) for stream in self.streams]
         self.last_text: int | None = None
         rows = self.ranges(new)
         if len(rows) >= SCROLLED_ROWS and (distance := self.distance(new, rows)):
@@ -89,9 +94,19 @@ class Encoder:
         for row in rows:
             self.row(new, row)
         self.looks(new)
-        if len(self.streams[OPERATIONS]) == before:
+        if len(self.streams[OPERATIONS]) == starts[OPERATIONS]:
             self.put(NOTHING)
         self.streams[OPERATIONS][-1] += LAST
+        self.shorten(starts)
+
+    def shorten(self, starts: list[int]) -> None:
+        """Say ``AGAIN`` instead of what has been written from ``starts`` on if but the code points are new."""
+        written = [bytes(self.streams[k][starts[k] :]) for k in REPEATED]
+        if written == self.before:
+            for k in REPEATED:
+                del self.streams[k][starts[k] :]
+            self.put(AGAIN + LAST)
+        self.before = written
 
     def ranges(self, new: Frame) -> dict[int, tuple[int, int]]:
         """Row -> first cell that differs, and the one after the last, counted from the start of the frame."""
@@ -256,18 +271,18 @@ class Decoder:
     def __init__(self, payload: bytes, rows: int, cols: int, palette: list[int]) -> None:
         self.rows, self.cols, self.palette = rows, cols, palette
         self.frame: Frame = [(BLANK, 0)] * (rows * cols)
-        lengths = LENGTHS.unpack_from(payload)
-        bounds = list(itertools.accumulate(lengths, initial=LENGTHS.size))
-        self.streams = [iter(payload[start:stop]) for start, stop in itertools.pairwise(bounds)]
+        self.payload = payload
+        *self.at, _ = itertools.accumulate(LENGTHS.unpack_from(payload), initial=LENGTHS.size)
+        self.before = self.at.copy()
         self.cursor = self.first_text = self.last_number = 0
 
+    def byte(self, stream: int) -> int:
+        self.at[stream] += 1
+        return self.payload[self.at[stream] - 1]
+
     def varint(self, stream: int) -> int:
-        value = 0
-        for k, byte in enumerate(self.streams[stream]):
-            value += (byte & 127) << 7 * k
-            if byte < 128:
-                break
-        return value
+        byte = self.byte(stream)
+        return byte if byte < 128 else byte - 128 + 128 * self.varint(stream)
 
     def code(self) -> int:
         code = self.varint(CODES)
@@ -275,14 +290,26 @@ class Decoder:
 
     def next(self) -> Frame:
         """Return the next frame."""
+        if self.payload[self.at[OPERATIONS]] == AGAIN + LAST:
+            here = self.at.copy()
+            for k in REPEATED:
+                self.at[k] = self.before[k]
+            self.pair()
+            self.at = [here[OPERATIONS] + 1, self.at[CODES], here[PLACES], here[NUMBERS]]
+        else:
+            self.before = self.at.copy()
+            self.pair()
+        return self.frame.copy()
+
+    def pair(self) -> None:
+        """Carry out the operations that come next, up to the marked one."""
         self.last_text: int | None = None
         last = False
         while not last:
-            operation = next(self.streams[OPERATIONS])
+            operation = self.byte(OPERATIONS)
             last = operation >= LAST
             if operation % LAST != NOTHING:
                 self.apply(operation % LAST)
-        return self.frame.copy()
 
     def apply(self, kind: int) -> None:
         if kind == COPY:

@@ -6,7 +6,6 @@ parameters, code and the checksum of the recording. A recording that is there, m
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from fbam.recording.format import Recording
 from fbam.sessions import compile as compiler
 from fbam.sessions.edits import Limits
 from fbam.sessions.history import Commit, History, open_history
-from fbam.sessions.report import timed
+from fbam.sessions.report import processor_seconds, timed
 from fbam.sessions.typist import Message
 from fbam.sessions.verify import replay
 
@@ -92,14 +91,14 @@ def _make(job: Job, target: Target, history: History, commits: list[Commit], on_
     if done := _finished(target, identity):
         return done
     own = history.afresh()  # its exclusions and processor time are those of this recording
-    begun = _cpu_seconds()
+    begun = processor_seconds()
     row = compiler.compile_history(
         own, target.path, rows=target.rows, cols=target.cols, block_frames=target.block_frames, limits=job.limits,
         commit_limit=job.commit_limit, message=job.message,
         on_progress=None if on_progress is None else lambda done, of: on_progress(target, done, of),
     )  # fmt: skip
     own.close()
-    timing = timed(row, _cpu_seconds() - begun)
+    timing = timed(row, processor_seconds() - begun)
     if job.replay_pairs:
         row["replayed"] = replay(Recording(target.path), job.replay_pairs)
     stored = {"row": row, "timing": timing, "identity": identity, "sha256": _checksum(target.path)}
@@ -133,9 +132,3 @@ def _finished(target: Target, identity: dict[str, Any]) -> Done | None:
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _cpu_seconds() -> float:
-    """Processor seconds of this process and of the git processes that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
