@@ -44,5 +44,5 @@ class Tape:
         self.frames.append(frame.copy())
         self._frame = pack(frame).reshape(-1)
 
-    def mark_file(self, path: str) -> None:
-        self.opened.append((len(self.actions), path))
+    def mark_file(self, path: str, ahead: int = 0) -> None:
+        self.opened.append((len(self.actions) + ahead, path))

@@ -109,6 +109,15 @@ def test_lines_are_paired_at_the_lowest_cost(old, new):
     assert cost == lowest(0, 0)
 
 
+@given(st.lists(LINES, min_size=1, max_size=3), st.lists(LINES, min_size=1, max_size=3))
+def test_few_lines_are_paired_as_many_are(old, new):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edits, "FEW_PAIRS", 0)
+        expected = pair_lines(old, new)
+        patch.setattr(edits, "FEW_PAIRS", 9)
+        assert pair_lines(old, new) == expected
+
+
 @given(TEXTS, TEXTS)
 @pytest.mark.parametrize("name", ["PAIRING_CELLS", "ALIGNMENT_CELLS"])
 def test_blocks_too_large_to_compare_are_replaced_as_well(name, old, new):

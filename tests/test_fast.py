@@ -10,9 +10,13 @@ from fbam.recording.cells import pack
 from fbam.sessions import fast, kernels
 from fbam.sessions.edits import Cut, Limits, Splice, plan
 from fbam.sessions.fast import FastHands
-from fbam.sessions.fast_panes import code_points
+from fbam.sessions.fast_panes import UNCHANGED, FastTree, cells, code_points
+from fbam.sessions.files import FileSystem, FileSystemError
+from fbam.sessions.glyphs import Strip
 from fbam.sessions.hands import Hands
+from fbam.sessions.screen import scroll, tree_row
 from fbam.sessions.shell import command, in_quotes
+from fbam.sessions.tree import tree
 
 SIZES = [(3, 12), (4, 13), (12, 40), (24, 80), (48, 160)]
 HARD = "ab} \t\r\x01\x7f\x1b\x85\ufeff\u4e2d\u0301\u200b\udcff\U0001f600\u00ad"
@@ -114,6 +118,9 @@ COMMANDS = st.one_of(
 )
 
 
+PATHS = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/b", "d/e/f/c", "e/a", "e/d/a", "z"]
+
+
 @given(st.sampled_from(SIZES), LIMITS, st.lists(COMMANDS | st.tuples(NAMES, TEXTS), max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_any_commands_between_edits(size, limits, work):
@@ -169,6 +176,53 @@ def test_a_tree_longer_than_its_pane():
             hands.run(f"rm {path}")
 
     both(24, 80, Limits(), work)
+
+
+def test_long_lines_at_their_end():
+    """Columns of one, two and three digits, windows that scroll sideways, characters that take several cells or none."""
+    text = "\n".join(["word " * 60, "\t\u4e2d" * 30 + "x" * 130, "y" * 9 + "\x01" + "z" * 200, "", "a\u0301" * 40])
+
+    def work(hands):
+        for goal in [text, text.replace("word ", "words "), text + "\n" + text[::-1]]:
+            rewrite(hands, "file", goal)
+
+    both(24, 80, Limits(), work)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["touch", "mkdir", "rm", "mv"]), st.sampled_from(PATHS), st.sampled_from(PATHS)), max_size=30),
+    st.integers(1, 9),
+)
+def test_the_window_of_the_tree_is_cut_from_the_whole(steps, height):
+    files = FileSystem()
+    window = FastTree(files, height, 30)
+    for name, path, other in steps:
+        try:
+            match name:
+                case "touch":
+                    files.make_directories(path.rpartition("/")[0])
+                    files.touch(path)
+                case "mkdir":
+                    files.make_directories(path)
+                case "rm":
+                    files.remove_tree(path)
+                case "mv":
+                    files.move(path, other)
+        except FileSystemError:
+            pass
+        for shown in [path, other, None]:
+            names = tree(files, shown)
+            at = next((k for k, (one, _) in enumerate(names) if one == shown), -1)
+            top = scroll(max(at, 0), height)
+            row = window.look(shown)
+            assert row == (at - top if at >= 0 else -1) or row == UNCHANGED
+            expected = [pack_row(tree_row(*name, None, 30)[0], 30) for name in names[top : top + height]]
+            assert window.cells.tolist() == expected
+            assert files.below("") == sorted(files.below(""), key=lambda one: (one not in files.directories, one))
+
+
+def pack_row(drawing: Strip, cols: int) -> list[int]:
+    return [*cells(drawing).tolist(), *[32] * (cols - len(drawing.text))]
 
 
 @given(st.text())

@@ -12,6 +12,7 @@ subsequences come from rapidfuzz. It compares list elements by their hash, so li
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
+from typing import NamedTuple
 
 import numpy as np
 from rapidfuzz.distance import Indel
@@ -21,6 +22,8 @@ from fbam.sessions.kernels import pair_steps
 
 PAIRING_CELLS = 40_000
 """Largest old lines x new lines of a block whose lines are paired by cost; larger blocks are paired in order."""
+FEW_PAIRS = 8
+"""Pairs of lines up to which a call for each is faster than one for all."""
 ALIGNMENT_CELLS = 400_000_000
 """Largest old lines x new lines that are compared line by line (one bit each); beyond, one block is replaced."""
 CUT_KEYS = 2
@@ -45,8 +48,7 @@ class Limits:
     commit_actions: int = 100_000
 
 
-@dataclass(frozen=True)
-class Splice:
+class Splice(NamedTuple):
     """At (``line``, ``column``), both from 0: remove ``removed`` characters of that line, insert ``text``."""
 
     line: int
@@ -56,8 +58,7 @@ class Splice:
     paste: bool = False
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """Delete ``count`` whole lines from ``line`` (from 0) on."""
 
     line: int
@@ -116,7 +117,11 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
     if n * m > PAIRING_CELLS:
         return [PAIRED] * min(n, m) + [DELETED] * (n - m) + [INSERTED] * (m - n)
     typed = np.array([len(line) + 1 for line in new])  # (m,)
-    pair = np.minimum(cdist(old, new, scorer=Indel.distance, dtype=np.int64), typed + 1)  # (n, m)
+    if n * m > FEW_PAIRS:
+        distance = cdist(old, new, scorer=Indel.distance, dtype=np.int64)  # (n, m)
+    else:
+        distance = np.array([[Indel.distance(line, other) for other in new] for line in old])
+    pair = np.minimum(distance, typed + 1)  # (n, m)
     return [STEPS[step] for step in pair_steps(pair, typed, CUT_KEYS).tolist()]
 
 
@@ -260,6 +265,10 @@ def _blocks(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int
     """(old start, old stop, new start, new stop) of each stretch of lines that differs."""
     head, tail = _common_ends(old, new)
     parts = old[head : len(old) - tail], new[head : len(new) - tail]
+    if min(map(len, parts)) == 0 or max(map(len, parts)) == 1:
+        if any(parts):
+            yield head, len(old) - tail, head, len(new) - tail
+        return
     numbers = {line: number for number, line in enumerate(dict.fromkeys(chain(*parts)))}
     a, b = (list(map(numbers.__getitem__, lines)) for lines in parts)
     if len(a) * len(b) > ALIGNMENT_CELLS:

@@ -18,16 +18,17 @@ from fbam.sessions import actions as key
 from fbam.sessions import kernels
 from fbam.sessions.actions import paste
 from fbam.sessions.edits import Cut, Edit, Limits
-from fbam.sessions.fast_panes import Cells, FastEditor, FastShell, FastTree, Glyphs, cells, code_points
+from fbam.sessions.fast_panes import UNCHANGED, Cells, FastEditor, FastShell, FastTree, Glyphs, code_points, name_cells
 from fbam.sessions.files import FileSystem
-from fbam.sessions.glyphs import strip
 from fbam.sessions.layout import divide_bar
 from fbam.sessions.screen import Terminal
 
 SPECIAL_KEYS = [key.UP, key.DOWN, key.RIGHT, key.LEFT, key.HOME, key.END, key.PAGE_UP, key.PAGE_DOWN, key.DELETE]
 """In the order of ``kernels.UP``, …, ``kernels.DELETE``."""
-CHUNK_ACTIONS, CHUNK_CHANGES = 1 << 15, 1 << 20
-"""Actions and changes handed to the writer at a time, about; more where one frame needs it."""
+CHUNK_ACTIONS, CHUNK_CHANGES = 1 << 12, 1 << 16
+"""Actions and changes handed to the writer at a time, about; more where one frame needs it. They stay in the processor's
+cache between the two."""
+
 
 class FastHands:
     """Types commands and edits: see ``fbam.sessions.hands.Hands``."""
@@ -37,7 +38,8 @@ class FastHands:
         panes = start.screen.layout
         self.writer, self.limits, self.files = writer, limits, FileSystem()
         self.budget_end = limits.commit_actions
-        self._shape, self._panes = (rows, cols), panes
+        self._shape, self._divided = (rows, cols), panes.divided
+        self._editor_cols = panes.editor.cols
         self._s = s = np.zeros(kernels.STATE_SIZE, np.int64)
         bar = divide_bar(panes.bar)
         s[: kernels.SHOWN] = [
@@ -54,6 +56,7 @@ class FastHands:
         self._table = np.zeros((2, 3), np.int64)
         self._arena = np.zeros(1 << 16, np.uint32)
         self._keys = np.zeros(1 << 12, np.int32)
+        self._saved = np.zeros(1 << 12, np.uint8)
         self._name: Cells = np.zeros(1, np.int64)
         self._key_codes = np.array([0, *map(writer.code, SPECIAL_KEYS)], np.int32)
         self._allocate(8 * rows * cols + CHUNK_CHANGES)
@@ -99,16 +102,14 @@ class FastHands:
             s, self._frame, *self._drawing, self._command, self._name, *self._out, shell.store, shell.input_heights, text, code
         ):
             self.flush()
-        shell.input = line
-        shell.press(key.ENTER)
+        shell.enter(line)
         if shell.editor is not None:
             self._open(shell.editor)
         self._show()
 
     def edit(self, path: str, edits: Sequence[Edit]) -> None:
         """Carry out a plan in the file that ``vi`` has just opened; save and close it."""
-        self.flush()
-        self.writer.mark_file(path)
+        self.writer.mark_file(path, ahead=int(self._s[kernels.ACTIONS]))
         editor = self.shell.editor
         if editor is None:
             raise RuntimeError(f"the editor did not open {path!r}")
@@ -161,50 +162,59 @@ class FastHands:
 
     def _leave(self, editor: FastEditor) -> None:
         """Save and close: what Enter does behind ``:wq``."""
-        codes, is_ascii = kernels.collect(self._s, self._table, self._arena)
-        text = codes.astype(np.uint8).tobytes().decode("ascii") if is_ascii else codes.tobytes().decode("utf-32-le", "surrogatepass")
-        self.files.write(editor.path, text)
+        self.files.write(editor.path, self._text())
         editor.closed, self.shell.editor = True, None
         self._s[kernels.MODE], self._s[kernels.MODIFIED] = kernels.SHELL, 0
-        if not self._panes.divided:
+        if not self._divided:
             self._s[kernels.SHOWN] = 0
         self._show()
 
+    def _text(self) -> str:
+        """What the buffer holds."""
+        n = kernels.measure(self._s, self._table)
+        if n > len(self._saved):
+            self._saved = np.zeros(2 * n, np.uint8)
+        if kernels.collect(self._s, self._table, self._arena, self._saved) < 128:
+            return self._saved[:n].tobytes().decode("ascii")
+        codes = np.zeros(n, np.uint32)
+        kernels.collect(self._s, self._table, self._arena, codes)
+        return codes.tobytes().decode("utf-32-le", "surrogatepass")
+
     def _show(self) -> None:
         """Draw what a command or the end of an edit has changed, as the action Enter."""
-        s, divided = self._s, self._panes.divided
+        s, divided = self._s, self._divided
         shown = self.shell.shown.path if self.shell.shown else None
-        top, highlighted = self._tree.look(shown) if divided else (-1, -1)
+        highlighted = self._tree.look(shown) if divided else UNCHANGED
         if not divided:
             self._name_bar()
-            self._extent[:] = self._panes.editor.cols
+            self._extent[:] = self._editor_cols
         if s[kernels.CHANGES] + 3 * len(self._frame) > len(self._out[2]) or s[kernels.ACTIONS] + 2 > len(self._out[0]):
             self.flush()
         kernels.show(
             s, self._frame, self._table, self._arena, *self._drawing, self._extent, self._command, self._name, *self._out,
-            self.shell.store, self._tree.cells, self._tree.lengths, top, highlighted,
+            self.shell.store, self._tree.cells, self._tree.lengths, highlighted,
         )  # fmt: skip
 
     def _name_bar(self) -> None:
         """What the bar names: the file, with the plus of a changed one behind it; with one pane, the log at the prompt."""
         shown = self.shell.shown
-        in_shell = self._s[kernels.MODE] == kernels.SHELL and not self._panes.divided
+        in_shell = self._s[kernels.MODE] == kernels.SHELL and not self._divided
         text = f"{len(self.files.log)} commits" if in_shell else (shown.path if shown else "") + "+"
-        self._name = cells(strip(text))
+        self._name = name_cells(text)
         self._s[kernels.NAME] = len(self._name)
 
     def _rows_of(self, edits: Sequence[Edit]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
         """Edits and leaving as rows for the kernels, and their text; makes room for the lines and keys they add."""
-        rows, texts, at, longest = [], [], 0, 0
+        rows, texts, at, longest = list[int](), [], 0, 0
         for edit in edits:
             if isinstance(edit, Cut):
-                rows.append((kernels.CUT, edit.line, 0, edit.count, at, at, 0, -1))
+                rows += kernels.CUT, edit.line, 0, edit.count, at, at, 0, -1
             else:
                 stop = at + len(edit.text)
-                rows.append((kernels.SPLICE, edit.line, edit.column, edit.removed, at, stop, edit.paste, -1))
+                rows += kernels.SPLICE, edit.line, edit.column, edit.removed, at, stop, edit.paste, -1
                 texts.append(edit.text)
                 at, longest = stop, max(longest, edit.removed)
-        rows.append((kernels.LEAVE, 0, 0, 0, at, at, 0, -1))
+        rows += kernels.LEAVE, 0, 0, 0, at, at, 0, -1
         text = "".join(texts)
         self._glyphs.learn(text)
         added = text.count("\n") + 2
@@ -213,7 +223,7 @@ class FastHands:
         needed = 128 + 3 * len(text) + longest + int(self._s[kernels.ARENA])
         if needed > len(self._keys):
             self._keys = np.zeros(2 * needed, np.int32)
-        return np.array(rows, np.int64), code_points(text)
+        return np.array(rows, np.int64).reshape(-1, 8), code_points(text)
 
     def _widen(self, added: int) -> None:
         """A longer gap in the table of lines, which has just been filled and has none yet."""

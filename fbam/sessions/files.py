@@ -10,15 +10,20 @@ UTF-8 are surrogate escapes, so every content that git stores is held exactly.
 
 import hashlib
 import posixpath
+from bisect import bisect_left, insort
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 REGULAR, SYMLINK = 0o100644, 0o120000
 
 
 class FileSystemError(ValueError):
     """An operation that a real file system would refuse; the message is what the shell prints."""
+
+
+dirname = lru_cache(1 << 16)(posixpath.dirname)
+"""``posixpath.dirname``, which the same paths ask for again and again."""
 
 
 def decode(data: bytes) -> str:
@@ -64,8 +69,15 @@ class FileSystem:
     def below(self, directory: str) -> list[str]:
         """The paths right below a directory: directories first, then files, each by name."""
         if directory not in self._listings:
-            self._listings[directory] = sorted(self._names[directory], key=lambda path: (path not in self.directories, path))
+            self._listings[directory] = sorted(self._names[directory], key=self._order)
         return self._listings[directory]
+
+    def place(self, path: str) -> int:
+        """The index in ``below`` of its directory that a path has or would have."""
+        return bisect_left(self.below(dirname(path)), self._order(path), key=self._order)
+
+    def _order(self, path: str) -> tuple[bool, str]:
+        return path not in self.directories, path
 
     def add(self) -> None:
         """Remember all files as they are, for ``status``."""
@@ -84,7 +96,7 @@ class FileSystem:
             if path in self.files:
                 raise FileSystemError(f"{path}: not a directory")
             missing.append(path)
-            path = posixpath.dirname(path)
+            path = dirname(path)
         self.directories.update(missing)
         for path in missing:
             self._named(path)
@@ -150,18 +162,22 @@ class FileSystem:
         return file
 
     def _place(self, path: str, file: File) -> None:
-        if posixpath.dirname(path) not in self.directories or path == "":
+        if dirname(path) not in self.directories or path == "":
             raise FileSystemError(f"{path}: no such directory")
         if path not in self.files:
             self._named(path)
         self.files[path] = file
 
     def _named(self, path: str) -> None:
-        self._names[posixpath.dirname(path)].add(path)
-        self._listings.pop(posixpath.dirname(path), None)
+        directory = dirname(path)
+        self._names[directory].add(path)
+        if directory in self._listings:
+            insort(self._listings[directory], path, key=self._order)
         self.version += 1
 
     def _unnamed(self, path: str) -> None:
-        self._names[posixpath.dirname(path)].discard(path)
-        self._listings.pop(posixpath.dirname(path), None)
+        directory = dirname(path)
+        self._names[directory].discard(path)
+        if directory in self._listings:
+            self._listings[directory].remove(path)
         self.version += 1

@@ -566,6 +566,43 @@ def press(s, frame, table, arena, widths, glyph_at, pieces, extent, command, nam
     move_cursor(s, frame, position, cell, old)
 
 
+@helper
+def type_behind(s, frame, table, arena, widths, extent, codes, offsets, position, cell, keys):
+    """Take the next keys, as far as each types one cell behind the end of a line in view: what ``press`` does, for what is
+    most of a session. Then only that cell, the next one, and the last two digits of the column change.
+    """
+    line = s[LINE]
+    row, last = row_of(s, table, line), (s[BAR_ROW] + 1) * s[COLS] - 2
+    start, length, room = table[row, 0], table[row, 1], table[row, 2]
+    drawn = s[BAR_MODE] == INSERT and s[BAR_MODIFIED] and not s[RENAMED] and not s[BAR_COMMAND]
+    if s[COLUMN] != length or s[MODE] != INSERT or not s[MODIFIED] or not s[DIVIDED] or not drawn:
+        return
+    cells, cursor, k, n, m = s[AT], s[CURSOR], s[KEY], s[ACTIONS], s[CHANGES]
+    limit = s[LEFT] + s[ED_COLS] - s[GUTTER] - 1
+    stop = min(s[KEYS], k + codes.shape[0] - 2 - n, k + room - length, k + limit - cells, k + (position.shape[0] - m) // 4)
+    first = k
+    while k < stop:
+        key, carry = keys[k], frame[last] & CODE == 57
+        if key < 32 or key == BACKSPACE or widths[key] != 1 or carry and not 48 <= frame[last - 1] & CODE < 57:
+            break
+        arena[start + length] = key
+        if carry:
+            frame[last - 1] += 1
+            position[m], cell[m] = last - 1, frame[last - 1]
+            m += 1
+        frame[cursor], frame[cursor + 1] = key, frame[cursor + 1] | REVERSE
+        frame[last] += -9 if carry else 1
+        for place in (cursor, cursor + 1, last):
+            position[m], cell[m] = place, frame[place]
+            m += 1
+        codes[n], offsets[n + 1] = key, m
+        k, n, cursor, length = k + 1, n + 1, cursor + 1, length + 1
+    if k > first:
+        table[row, 1] = s[COLUMN] = length
+        s[AT], s[CURSOR], s[KEY], s[ACTIONS], s[CHANGES] = cells + k - first, cursor, k, n, m
+        extent[line - s[TOP]] = s[GUTTER] + s[AT] - s[LEFT]
+
+
 # --- planning keys: see fbam.sessions.keys ---
 
 
@@ -782,6 +819,11 @@ def edit_file(
                 return GROW
             if s[CHANGES] + margin > position.shape[0] or s[ACTIONS] + 2 > codes.shape[0]:
                 return FLUSH
+            if key >= 32:
+                done = s[ACTIONS]
+                type_behind(s, frame, table, arena, widths, extent, codes, offsets, position, cell, keys)
+                if s[ACTIONS] > done:
+                    continue
             press(s, frame, table, arena, widths, glyph_at, pieces, extent, command, name, text, edit[4], edit[5],
                   position, cell, key)  # fmt: skip
             end_action(s, codes, offsets, key if key >= 0 else edit[7] if key == PASTE else key_codes[-key])
@@ -809,24 +851,31 @@ def load(s, table, arena, text):
     s[LINE] = s[COLUMN] = s[AT] = s[TOP] = s[MODIFIED] = s[EDIT] = s[KEY] = s[KEYS] = 0
 
 
-@njit(cache=True)
-def collect(s, table, arena):
-    """The code points of the buffer, (n,) uint32, and whether all are ASCII."""
-    n, ascii_only = s[LINES] - 1, True
+@kernel
+def measure(s, table):
+    """The number of characters of the buffer."""
+    n = s[LINES] - 1
     for line in range(s[LINES]):
         n += length_of(s, table, line)
-    text = np.empty(n, np.uint32)
-    at = 0
+    return n
+
+
+@kernel
+def collect(s, table, arena, text):
+    """Write the code points of the buffer into ``text``, of any type of numbers, and return all their bits or-ed."""
+    at, bits = 0, 0
     for line in range(s[LINES]):
         row = row_of(s, table, line)
         if line:
             text[at] = 10
             at += 1
-        for k in range(table[row, 0], table[row, 0] + table[row, 1]):
-            text[at] = arena[k]
-            ascii_only = ascii_only and arena[k] < 128
-            at += 1
-    return text, ascii_only
+        start, length = table[row, 0], table[row, 1]
+        for k in range(length):
+            code = arena[start + k]
+            text[at + k] = code
+            bits |= code
+        at += length
+    return bits
 
 
 @helper
@@ -948,12 +997,12 @@ def type_line(
 @kernel
 def show(
     s, frame, table, arena, widths, glyph_at, pieces, extent, command, name, codes, offsets, position, cell, store,
-    names, lengths, tree_top, highlighted,
+    names, lengths, highlighted,
 ):  # fmt: skip
     """Draw all panes and end the action Enter, which ran a command or left the editor.
 
-    :param names: (n, C'') cells of the rows of the tree, not highlighted; ``lengths`` (n,) cells of them that have text
-    :param tree_top: first row of the tree shown, -1 where the tree looks as before; ``highlighted``: row of the shown file
+    :param names: (n, C'') cells of the first rows of the tree's pane, not highlighted; ``lengths`` (n,) cells that have text
+    :param highlighted: row of the shown file, -1 where it has none, -2 where the tree looks as before
     """
     old = s[CURSOR]
     s[FIRST], prompt = scroll_shell(s)
@@ -966,12 +1015,11 @@ def show(
     if s[MODE] != SHELL:
         for y in range(s[ED_ROWS]):
             draw_row(s, frame, table, arena, widths, glyph_at, pieces, extent, position, cell, y)
-    if tree_top >= 0:
+    if highlighted > -2:
         for y in range(s[BAR_ROW]):
-            row = tree_top + y
             for x in range(s[ED_COL] - 1):
-                value = names[row, x] if row < names.shape[0] else BLANK
-                if row == highlighted and x < lengths[row]:
+                value = names[y, x] if y < names.shape[0] else BLANK
+                if y == highlighted and x < lengths[y]:
                     value = value & CODE | BAR
                 put(s, frame, position, cell, y * s[COLS] + x, value)
     if s[DIVIDED]:

@@ -29,6 +29,7 @@ PROMPT_COLOUR = "\2"
 """ANSI palette index: a green prompt."""
 
 _BARE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_MARKS = re.compile(r"""["'\\\n]""")
 _PROTECTED = re.compile(r'["\\$`]')
 _ESCAPED = re.compile(r'\\(["\\$`\n])')
 _PIECE = re.compile(r"""[ \n]+|[^ \n"'\\]+|'[^']*'|"[^"\\]*(?:\\.[^"\\]*)*"|\\.""", re.DOTALL)
@@ -52,6 +53,8 @@ def command(name: str, options: Sequence[str], operands: Sequence[str]) -> str:
 
 def split(line: str) -> list[str] | None:
     """The words of a command line, None while a quote or a final backslash is open."""
+    if not _MARKS.search(line):
+        return [word for word in line.split(" ") if word]
     words: list[str] = []
     word: str | None = None
     at = 0
@@ -82,6 +85,12 @@ class Line(NamedTuple):
 
     prompt: str
     text: str
+
+
+def prompted(typed: str) -> list[Line]:
+    """The lines of a command, each behind its prompt."""
+    first, *more = typed.split("\n")
+    return [Line("$ ", first), *(Line("> ", line) for line in more)]
 
 
 class Shell:
@@ -132,24 +141,23 @@ class Shell:
 
     def prompted(self) -> list[Line]:
         """The lines of the command typed so far, each behind its prompt."""
-        first, *more = self.input.split("\n")
-        return [Line("$ ", first), *(Line("> ", line) for line in more)]
+        return prompted(self.input)
 
     def _enter(self) -> None:
         words = split(self.input)
         if words is None:
             self.input += "\n"
             return
-        lines = self.prompted()
-        self.input = ""
+        typed, self.input = self.input, ""
         try:
             answers = self._run(words) if words else []
         except (FileSystemError, getopt.GetoptError) as error:
             answers = f"{words[0]}: {error}".split("\n")
-        self._finish(lines + [Line("", answer) for answer in answers])
+        self._finish(typed, answers)
 
-    def _finish(self, lines: list[Line]) -> None:
-        """Add finished lines; older ones go, where it is needed, until half of the pane is free."""
+    def _finish(self, typed: str, answers: list[str]) -> None:
+        """Add a command and its answers; older lines go, where it is needed, until half of the pane is free."""
+        lines = [*prompted(typed), *(Line("", answer) for answer in answers)]
         heights = [len(wrap(drawn(line), self.cols)) for line in self.output + lines]
         taken, gone = sum(heights) + 1, 0
         if taken > self.rows:

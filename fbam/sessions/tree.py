@@ -17,10 +17,15 @@ def tree(files: FileSystem, shown: str | None) -> list[tuple[str, str]]:
     while waiting:
         path = waiting.pop()
         mark = FILE if path not in files.directories else OPEN if path in ways else CLOSED
-        rows.append((path, "  " * path.count("/") + mark + path.rpartition("/")[2]))
+        rows.append((path, row_text(path, mark)))
         if mark == OPEN:
             waiting += files.below(path)[::-1]
     return rows
+
+
+def row_text(path: str, mark: str) -> str:
+    """The row of a path without a limit of width."""
+    return "  " * path.count("/") + mark + path.rpartition("/")[2]
 
 
 def parents(path: str) -> list[str]:

@@ -10,13 +10,12 @@ is
 With ``message="last"`` the message follows ``vcs add -A``, with "none" there is none.
 """
 
-import posixpath
 from collections.abc import Mapping, Sequence, Set
 from typing import Literal
 
 from fbam.sessions.edits import plan
 from fbam.sessions.fast import FastHands
-from fbam.sessions.files import SYMLINK, decode
+from fbam.sessions.files import SYMLINK, decode, dirname
 from fbam.sessions.hands import Hands
 from fbam.sessions.history import Change, Commit, Entry, History
 from fbam.sessions.screen import Terminal
@@ -100,10 +99,10 @@ class Typist:
         """Remove directories in which nothing will be left, then single files, and links that will be others."""
         files = self.files
         gone = {path for path, entry in goal.items() if entry is None}
-        needed = {parent for path in goal.keys() - gone for parent in parents(path)}
-        emptied = {parent for path in gone for parent in parents(path)} & files.directories - needed
-        dead = {directory for directory in emptied if not self._keeps(directory, gone)}
-        for directory in sorted(path for path in dead if posixpath.dirname(path) not in dead):
+        needed = {parent for path in goal.keys() - gone for parent in parents(path)} if gone else set()
+        emptied = {parent for path in gone for parent in parents(path)} - needed
+        dead = {directory for directory in emptied if directory in files.directories and not self._keeps(directory, gone)}
+        for directory in sorted(path for path in dead if dirname(path) not in dead):
             self._run("rm", ["-r"], [directory])
         for path, entry in goal.items():
             file = files.files.get(path)
@@ -132,7 +131,7 @@ class Typist:
             self._run("chmod", [], [f"{entry.mode & 0o777:03o}", path])
 
     def _make_directory(self, path: str) -> None:
-        directory = posixpath.dirname(path)
+        directory = dirname(path)
         if directory not in self.files.directories:
             self._run("mkdir", ["-p"], [directory])
 
