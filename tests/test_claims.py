@@ -16,10 +16,10 @@ depth.parallel depth.scan depth.circuits depth.equivalence pointer.chasing any.p
 nofreelunch.fwd nofreelunch.bwd nofreelunch.agg criticality video
 frjt.data frjt.mamba.growth frjt.mamba.train frjt.mamba frjt.lstm frjt.transformer frjt.overfit
 maze.unwithheld maze.withheld maze.depth64 maze.spikes diffbench.trend diffbench.context diffbench.tinygrad diffbench.heuristic
-data.rate data.ratio data.exact data.frame data.vocab data.runs
+data.rate data.ratio data.exact data.frame data.vocab data.runs data.message
 train.optim train.memory scale.400 scale.650 scale.4000 scale.doubling scale.alpha scale.walltime
 ablate.attention ablate.critical ablate.batch ablate.observable ablate.position ablate.actions ablate.valtrain
-corpora sections.lost sustained traffic flops.head flops.main
+corpora sections.lost lost.transformers lost.capacity sustained traffic flops.head flops.main
 """.split()
 CHECKS = {
     "within": ({"kind": "within", "tolerance": 0.1}, 2.1, 2.3),

@@ -20,7 +20,8 @@ from fbam.analysis.scaling import FitError
 from fbam.analysis.scaling_tables import FIXED_BATCH, FIXED_LABELS, Reading, form_rows, local_rows, summary
 from fbam.experiments.grid import Outcome
 from fbam.models.flop_count import counted
-from fbam.schema.scaling import Sweep, SweepTask
+from fbam.params import read_sections
+from fbam.schema.scaling import Scaling, Sweep, SweepTask
 from fbam.training import sweep_study
 from fbam.training.loop import TrainingError, train_cell
 from fbam.training.peak import PeakError, peak_cell
@@ -241,9 +242,27 @@ def test_a_missing_run_is_an_error_and_no_number():
         ablations.batch_gains({1: 2.0})
 
 
+def test_a_sweep_with_values_is_a_family_a_value(data):
+    sweep = {"task": "t", "control": "rate", "lengths": [2], "seeds": [0], "steps": 2, "each": "muon_lr", "values": [0.001, 0.1]}
+    found = sweep_study.plan([sweep], data, {"t": 4}, SETTINGS)
+    assert [(run.control, run.config["muon_lr"], run.config["steps"]) for run in found] == [("rate 0.001", 0.001, 2), ("rate 0.1", 0.1, 2)]
+    assert sweep_study.families(SWEEPS[0]) == [SWEEPS[0]]
+    for run in found:
+        SweepConfig.parse(run.config)
+
+
+def test_a_run_may_end_only_where_it_is_compared():
+    section = read_sections(ROOT / "params.yaml")["scaling"]
+    Scaling(**section)
+    sweeps = [{**section["sweeps"][0], "control": "other", "steps": 150}, *section["sweeps"]]
+    with pytest.raises(ValidationError, match="must be one of read_at"):
+        Scaling(**section | {"sweeps": sweeps})
+
+
 def test_the_schema_refuses_what_cannot_be():
     Sweep(task="t", control="c", lengths=[1, 2], seeds=[0], an_update=4)
-    for wrong in ({"an_update": 3}, {"an_update": 4, "batch": 2}, {"lengths": [1, 1]}):
+    for wrong in ({"an_update": 3}, {"an_update": 4, "batch": 2}, {"lengths": [1, 1]}, {"each": "width"}, {"values": [2]},
+                  {"each": "width", "values": [2], "width": 3}, {"each": "width", "values": [2, 2]}):
         with pytest.raises(ValidationError):
             Sweep(**{"task": "t", "control": "c", "lengths": [1, 2], "seeds": [0]} | wrong)
     for wrong in ({"read_at": [2, 1, 3]}, {"read_at": [1, 2, 30]}, {"sessions": 0}, {"name": "compiled"}):

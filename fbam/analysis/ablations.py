@@ -19,7 +19,7 @@ from fbam.analysis.scaling_tables import FIXED_BATCH, FIXED_LABELS, Reading
 Pick = tuple[str, int]
 """Family and trained length."""
 ONE_LABEL, ATTENTION, DOUBLED = "one label", "causal attention", "twice batch and rate"
-BATCH, WIDTH = "batch ", "width "  # and the number: families that differ from the one with the batch fixed by that alone
+BATCH, WIDTH, LAYERS = "batch ", "width ", "layers "  # and the number: families that differ from the one with the batch fixed by that alone
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,11 @@ def loss_ratio(losses: Losses, first: Pick, second: Pick, step: int, window: int
     return Ratio(float(np.exp(mean)), low, high, len(common))
 
 
+def compared(reading: Reading, task: str, first: Pick, second: Pick) -> Ratio:
+    """`loss_ratio` at the last fixed step that both families reach."""
+    return loss_ratio(reading.losses[task], first, second, reading.common(task, first[0], second[0]), reading.windows[task])
+
+
 def late_fall(losses: Losses, pick: Pick, early: int, late: int, window: int) -> float:
     """Share by which the mean loss over seeds still falls between two steps: what stagnation has little of."""
     family, length = pick
@@ -107,32 +112,32 @@ def picks(losses: Losses) -> list[tuple[str, Pick, Pick]]:
             found += [(f"attention over LSTM, L = {n}", (family, n), (FIXED_BATCH, n)) for n in losses.lengths(family)]
         elif family == DOUBLED:
             found.append((f"batch and rate x 2, L = {length}, over L = {2 * length}", (family, length), (FIXED_BATCH, 2 * length)))
-        elif family.startswith((BATCH, WIDTH)):
+        elif family.startswith((BATCH, WIDTH, LAYERS)):
             found.append((f"{family}, L = {length}", (family, length), (FIXED_BATCH, length)))
     return found
 
 
 def ratio_rows(reading: Reading) -> list[dict]:
-    """One {task, label, value, low, high, seeds} a comparison, at the last fixed step of each task."""
+    """One {task, label, value, low, high, seeds} a comparison, at the last fixed step that both families reach."""
     rows = []
-    for task, losses in reading.losses.items():
-        for label, first, second in picks(losses):
-            found = loss_ratio(losses, first, second, reading.last[task], reading.windows[task])
+    for task in reading.losses:
+        for label, first, second in picks(reading.losses[task]):
+            found = compared(reading, task, first, second)
             rows.append({"task": task, "label": f"{task}: {label}", **vars(found)})
     return rows
 
 
 def fixed_labels_ratio(reading: Reading, task: str) -> Ratio:
     """Loss of the longest over the shortest length with batch x L fixed, at the last fixed step."""
-    losses = reading.losses[task]
-    lengths = losses.lengths(FIXED_LABELS)
-    return loss_ratio(losses, (FIXED_LABELS, lengths[-1]), (FIXED_LABELS, lengths[0]), reading.last[task], reading.windows[task])
+    lengths = reading.losses[task].lengths(FIXED_LABELS)
+    return compared(reading, task, (FIXED_LABELS, lengths[-1]), (FIXED_LABELS, lengths[0]))
 
 
 def by_batch(reading: Reading, task: str) -> tuple[int, dict[int, float]]:
-    """The length at which batches are compared, and batch -> loss at the last fixed step, first seed."""
-    losses, step, window = reading.losses[task], reading.last[task], reading.windows[task]
+    """The length at which batches are compared, and batch -> loss at the last fixed step that all reach, first seed."""
+    losses, window = reading.losses[task], reading.windows[task]
     families = [family for family in losses.families if family.startswith(BATCH)]
+    step = reading.common(task, FIXED_BATCH, *families)
     length, seed = losses.lengths(families[0])[0], losses.seeds(families[0])[0]
     return length, {losses.batch(family, length): _loss(losses, (family, length), seed, step, window)
                     for family in (FIXED_BATCH, *families)}
@@ -145,7 +150,7 @@ def summary(reading: Reading, profiles: Iterable[Mapping], near: float) -> dict[
     middle, last = reading.steps[main][-2:]
 
     def ratio(first: Pick, second: Pick) -> Ratio:
-        return loss_ratio(losses, first, second, last, window)
+        return compared(reading, main, first, second)
 
     fixed, law = {task: fixed_labels_ratio(reading, task) for task in (main, other)}, reading.fits[main, FIXED_LABELS, last]
     one = ratio((ONE_LABEL, losses.lengths(ONE_LABEL)[-1]), (FIXED_BATCH, losses.lengths(FIXED_BATCH)[0]))
@@ -175,11 +180,11 @@ def summary(reading: Reading, profiles: Iterable[Mapping], near: float) -> dict[
 def answers(reading: Reading, found: Mapping[str, float | bool]) -> list[tuple[str, str, str]]:
     """(question, control, answer) for each title of the lost sections that a control of ours speaks to."""
     main = next(iter(reading.losses))
-    losses, step, window = reading.losses[main], reading.last[main], reading.windows[main]
+    losses = reading.losses[main]
     widths = [(family, losses.lengths(family)[0]) for family in losses.families if family.startswith(WIDTH)]
-    gains = "; ".join(f"{family}: {loss_ratio(losses, (family, n), (FIXED_BATCH, n), step, window)}" for family, n in widths)
+    gains = "; ".join(f"{family}: {compared(reading, main, (family, n), (FIXED_BATCH, n))}" for family, n in widths)
     short, long = losses.lengths(FIXED_BATCH)[0], losses.lengths(FIXED_BATCH)[-1]
-    grown = loss_ratio(losses, (FIXED_BATCH, long), (FIXED_BATCH, short), step, window)
+    grown = compared(reading, main, (FIXED_BATCH, long), (FIXED_BATCH, short))
     fixed = fixed_labels_ratio(reading, main)
     cause = "labels and context" if found["length_has_a_part"] else "the larger number of labels explains it"
     return [

@@ -14,7 +14,7 @@ from fbam.analysis.scaling import FitError, loss_at
 class Losses:
     """Losses of all runs of one task: family -> (L, seed) -> mean loss of each stretch of `every` steps, from the first on.
 
-    A family is what the rows call `control`. Families may differ in their numbers of steps, the runs of one may not. Raises
+    A family is what the rows call `control`. Families may differ in their numbers of steps (`last`), the runs of one may not. Raises
     FitError when rows are missing, doubled or of several tasks, because a gap would shift every later step.
     """
 
@@ -33,9 +33,9 @@ class Losses:
             raise FitError(f"the losses of exactly one task are needed, got those of {sorted(tasks) or 'none'}")
         (self.task,) = tasks
         self.every = min(step for runs in collected.values() for run in runs.values() for step in run)
-        last = {family: max(step for run in runs.values() for step in run) for family, runs in collected.items()}
-        self.steps = max(last.values())
-        self._runs = {family: {key: self._in_order(run, last[family]) for key, run in sorted(runs.items())}
+        self.last = {family: max(step for run in runs.values() for step in run) for family, runs in collected.items()}
+        self.steps = max(self.last.values())
+        self._runs = {family: {key: self._in_order(run, self.last[family]) for key, run in sorted(runs.items())}
                       for family, runs in collected.items()}
 
     def _in_order(self, run: Mapping[int, float], last: int) -> list[float]:

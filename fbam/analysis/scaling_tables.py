@@ -61,8 +61,17 @@ class Reading:
 
     @property
     def laws(self) -> list[tuple[str, str]]:
-        """(task, family) of every family that has three lengths or more: where a law can be fitted."""
-        return [(task, family) for task, losses in self.losses.items() for family in losses.families if len(losses.lengths(family)) > 2]
+        """(task, family) of every family with three lengths or more that reaches the last fixed step: where a law is fitted."""
+        return [(task, family) for task, losses in self.losses.items() for family in losses.families
+                if len(losses.lengths(family)) > 2 and losses.last[family] >= self.last[task]]
+
+    def common(self, task: str, *families: str) -> int:
+        """The last fixed step that all of these families reach: where they are compared."""
+        last = min(self.losses[task].last[family] for family in families)
+        reached = [step for step in self.steps[task] if step <= last]
+        if not reached:
+            raise scaling.FitError(f"{' and '.join(families)} end before the first fixed step {self.steps[task][0]} of {task}")
+        return reached[-1]
 
     def at(self, task: str, family: str, step: int) -> tuple[list[int], NDArray[np.float64]]:
         """Lengths (n,) and losses (n, seeds) of a family at a step."""

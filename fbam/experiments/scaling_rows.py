@@ -122,3 +122,70 @@ class RateRow(Row):
     cpu_seconds_a_step: float
     flops_per_second: float
     share_of_peak: float
+
+
+class MatchedRow(Row):
+    """The flattened Transformer beside the model with an LSTM: each at the best of as many rates, after so many steps and FLOPs.
+
+    `matched` is what both have equal: `steps`, or `FLOPs` (the Transformer's rounded up to a whole row of losses). `ratio` is the
+    Transformer's loss over the other one's.
+    """
+
+    task: str
+    matched: str
+    rates: int
+    flattened_L: int
+    flattened_family: str
+    flattened_steps: int
+    flattened_flops: int
+    flattened_loss: float
+    L: int
+    family: str
+    steps: int
+    flops: int
+    loss: float
+    ratio: float
+
+
+class CapacityRow(Row):
+    """The exponent between the lengths of a family at one step, run by run: one of another number of layers, or of the main family.
+
+    `low` and `high` bound where one more seed of the main family would lie, with 95 %, by Student's t over its seeds.
+    """
+
+    task: str
+    control: str
+    step: int
+    lengths: list[int]
+    seed: int
+    alpha: float
+    low: float
+    high: float
+
+
+class MessageRow(Row):
+    """One model on edits of one held-out commit, in nats an action: after their own message, another commit's, and none.
+
+    `at` says which `windows`: all, or those directly after the message. Commits are counted from 0, in order.
+    """
+
+    at: str
+    seed: int
+    commit: int
+    windows: int
+    own: float
+    other: float
+    none: float
+
+
+class MessageRatioRow(Row):
+    """Loss with the own message over that with another one or none: the geometric mean, with its 95 % interval over commits."""
+
+    at: str
+    against: str
+    commits: int
+    seeds: int
+    value: float
+    low: float
+    high: float
+    seeds_below: int  # models in which the ratio of the mean losses is below 1

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fbam.schema.base import Count, Natural, Rate, Section, Share, check_distinct
+from fbam.schema.base import Count, Natural, Rate, Repository, Section, Share, check_distinct
 from fbam.schema.model import Trained
 
 Text = Annotated[str, Field(min_length=1)]
-Kind = Literal["lstm", "attention"]
+Kind = Literal["lstm", "attention", "flattened"]
 Head = Literal["attention", "conv"]
 Labels = Literal["all", "one"]
 
@@ -35,7 +35,8 @@ class SweepTask(Section):
 class Sweep(Section):
     """A family of runs on one task: its lengths and seeds, and what differs from the settings they all share.
 
-    `an_update` is the number of labels an update, from which the batch follows; all other changes are settings by name.
+    `an_update` is the number of labels an update, from which the batch follows; `steps` ends the runs before those of their task;
+    all other changes are settings by name. With `each`, there is one family for each of `values` of that setting, and its name ends with it.
     """
 
     task: Text
@@ -44,6 +45,7 @@ class Sweep(Section):
     seeds: Annotated[list[Natural], Field(min_length=1)]
     batch: Count | None = None
     an_update: Count | None = None
+    steps: Count | None = None
     width: Count | None = None
     layers: Count | None = None
     main: Kind | None = None
@@ -51,9 +53,14 @@ class Sweep(Section):
     labels: Labels | None = None
     muon_lr: Rate | None = None
     frame_chunk: Natural | None = None
+    each: Literal["batch", "width", "layers", "muon_lr"] | None = None
+    values: Annotated[list[Annotated[int | float, Field(gt=0)]], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Sweep:
+        if (self.each is None) != (self.values is None) or (self.each and getattr(self, self.each) is not None):
+            raise ValueError(f"{self.control}: `each` names a setting that is not set besides, and `values` its values")
+        check_distinct("values", self.values or [])
         for name in ("lengths", "seeds"):
             check_distinct(name, getattr(self, name))
         if self.an_update and (self.batch or any(self.an_update % length for length in self.lengths)):
@@ -85,14 +92,35 @@ class Profile(Section):
     frames: Annotated[int, Field(ge=8)]
 
 
+class Messages(Section):
+    """Whether a commit's message conditions its edits: history, frame, windows and trainings; all else is as in the sweeps."""
+
+    history: Repository
+    commits: Natural
+    frame: Frame
+    vocabulary: Annotated[int, Field(ge=300, le=65536)]
+    message_frames: Count
+    length: Count
+    batch: Count
+    steps: Count
+    seeds: Annotated[list[Natural], Field(min_length=2)]
+    windows: Count
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Messages:
+        check_distinct("seeds", self.seeds)
+        return self
+
+
 class Scaling(Section):
-    """Section 10.5 and appendices E to I: tasks, sweeps, shared settings, and how the law is read."""
+    """Section 10.5 and appendices E to I: tasks, sweeps, shared settings, commit messages, and how the law is read."""
 
     tasks: Annotated[list[SweepTask], Field(min_length=1)]
     sweeps: Annotated[list[Sweep], Field(min_length=1)]
     frame: Frame
     settings: SweepSettings
     profile: Profile
+    messages: Messages
     report_every: Count
     window: Share
     resamples: Annotated[int, Field(ge=100)]
@@ -106,6 +134,10 @@ class Scaling(Section):
         if unknown:
             raise ValueError(f"sweeps name the tasks {unknown}, which are not among tasks {names}")
         check_distinct("sweeps", [(sweep.task, sweep.control) for sweep in self.sweeps])
+        steps = {task.name: task for task in self.tasks}
+        for sweep in self.sweeps:
+            if sweep.steps and sweep.steps not in steps[sweep.task].read_at:
+                raise ValueError(f"steps {sweep.steps} of {sweep.control} must be one of read_at {steps[sweep.task].read_at}, where it is compared")
         for task in self.tasks:
             uneven = [step for step in (*task.read_at, task.steps, self.window * task.steps) if step % self.report_every]
             if uneven:

@@ -19,16 +19,22 @@ from typing import Literal, Self
 import numpy as np
 import torch
 from pydantic import Field, model_validator
+from torch.optim import Optimizer
 
+from fbam.models.action_model import ActionModel
 from fbam.training.checkpoint import load_model, training_config
 from fbam.training.config import TrainingConfig
 from fbam.training.determinism import deterministic
 from fbam.training.evaluation import score
+from fbam.training.flattened import FlattenedShape, FlattenedTransformer, WithActions
 from fbam.training.loop import CellConfig, TrainingError, train_cell
+from fbam.training.optim import optimisers
 from fbam.training.windows import LazyBatch, Windows
 
 UNLABELLED = -100
 """Target that `cross_entropy` leaves out of its mean."""
+FLATTENED = "flattened"
+"""Name of the main model that is a causal Transformer on flattened frames."""
 ENDS = 4
 """Positions at either end of a window that appendix H compares with the mean."""
 BATCH = 16
@@ -57,7 +63,10 @@ class OneLabel:
 
 
 class SweepConfig(CellConfig):
-    """Configuration of one run: that of a training, and which positions have a label."""
+    """Configuration of one run: that of a training, and which positions have a label.
+
+    A third main model, `flattened`, is no main model behind a frame head but a causal Transformer over all cells (`flattened`).
+    """
 
     labels: Literal["all", "one"]
 
@@ -65,12 +74,24 @@ class SweepConfig(CellConfig):
     def _labels_fit(self) -> Self:
         if self.labels == "one" and self.frame_chunk:
             raise ValueError("labels: one needs frame_chunk 0, because streaming divides by all positions")
+        if self.main == FLATTENED and (self.frame_chunk or self.labels == "one"):
+            raise ValueError(f"main: {FLATTENED} needs frame_chunk 0 and labels: all")
         return self
 
     def windows(self) -> tuple[Windows, Windows]:
-        """As `CellConfig.windows`, the training part with the labels asked for."""
+        """As `CellConfig.windows`, the training part with the labels asked for, and the actions where the model is shown them."""
         train, held_out = super().windows()
-        return (OneLabel(train) if self.labels == "one" else train), held_out
+        kind = {"one": OneLabel, FLATTENED: WithActions}.get(self.main if self.main == FLATTENED else self.labels)
+        return (kind(train) if kind else train), held_out
+
+    def build(self, windows: Windows) -> tuple[ActionModel | FlattenedTransformer, list[Optimizer]]:
+        """As `CellConfig.build`."""
+        if self.main != FLATTENED:
+            return super().build(windows)
+        shape = {name: getattr(self, name) for name in ("codes", "width", "heads", "layers", "length")}
+        model = FlattenedTransformer(FlattenedShape(windows.rows * windows.cols, windows.vocab_size, **shape), self.seed).to(self.device)
+        rates = {name: getattr(self, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
+        return model, optimisers(model, model.output, adamw_betas=tuple(self.adamw_betas), **rates)
 
 
 def sweep_cell(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:

@@ -19,10 +19,12 @@ from fbam.experiments.scaling_rows import ProfileRow, StepRow, SweepTimingRow
 from fbam.experiments.statistics import Interval, mean
 from fbam.training.loop import fingerprint
 from fbam.training.study import training_references
-from fbam.training.sweep import sweep_cell
+from fbam.training.sweep import FLATTENED, sweep_cell
 
 OPTIMISERS = 200
 """Cost of a step that does not depend on the batch, in frames of the convolution head at width 32."""
+FLATTENED_FRAME = 5
+"""Cost of a frame whose cells are read one by one, in the same unit."""
 
 
 @dataclass(frozen=True)
@@ -51,28 +53,35 @@ def data_of(recordings: Sequence[Path], tokenizer: Path) -> dict[str, Any]:
     return {"recordings": [str(path) for path in recordings], "tokenizer": str(tokenizer), "data": fingerprint(recordings, tokenizer)}
 
 
+def families(sweep: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The families that a sweep stands for: itself, or one for each of its `values`, by whose name they differ."""
+    changes = dict(sweep)
+    setting, values = changes.pop("each", None), changes.pop("values", None)
+    return [changes] if setting is None else [{**changes, "control": f"{sweep['control']} {value}", setting: value} for value in values]
+
+
 def plan(sweeps: Sequence[Mapping[str, Any]], data: Mapping[str, Mapping], steps: Mapping[str, int], settings: Mapping[str, Any]) -> list[Run]:
     """All runs, sweep by sweep.
 
-    sweeps: each with task, control, lengths, seeds; `an_update` (labels an update, from which the batch follows) and any of the settings
-    are what differs. data and steps: task -> its data and the updates of each run. settings: what `SweepConfig` needs else.
+    sweeps: each with task, control, lengths, seeds; `an_update` (labels an update, from which the batch follows), `steps` and any of the
+    settings are what differs; `each` and `values` stand for a family a value. data and steps: task -> its data and the updates of each run. settings: what `SweepConfig` needs else.
     """
     runs = []
-    for sweep in sweeps:
-        changes = dict(sweep)
+    for changes in (family for sweep in sweeps for family in families(sweep)):
         task, control, lengths, seeds = (changes.pop(name) for name in ("task", "control", "lengths", "seeds"))
-        an_update = changes.pop("an_update", None)
+        an_update, updates = changes.pop("an_update", None), changes.pop("steps", steps[task])
         for seed in seeds:
             for length in lengths:
                 batch = {"batch": an_update // length} if an_update else {}
-                config = {**settings, **changes, **batch, **data[task], "steps": steps[task], "length": length, "seed": seed}
+                config = {**settings, **changes, **batch, **data[task], "steps": updates, "length": length, "seed": seed}
                 runs.append(Run(task, control, config))
     return runs
 
 
 def cost(config: dict) -> int:
     """What a run costs, in frames."""
-    return config["steps"] * (OPTIMISERS + config["length"] * config["batch"])
+    a_frame = FLATTENED_FRAME if config["main"] == FLATTENED else 1
+    return config["steps"] * (OPTIMISERS + a_frame * config["length"] * config["batch"])
 
 
 def firsts(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> dict[str, tuple[Run, Outcome]]:
