@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fbam.training.loop import fingerprint
-from fbam.training.memory import WAYS, compare_gradients, measure_apart
+from fbam.training.memory import WAYS, compare_gradients, measure_apart, turns_cell
 from typist import record, tokenizer
 
 
@@ -24,14 +24,19 @@ def test_gradients_of_the_ways_are_compared(config):
 
 
 def test_ways_agree_in_the_loss_and_streaming_needs_least(config, tmp_path):
-    measured = {way: measure_apart(config | {"way": way, "length": 24, "repeats": 1}, tmp_path, lambda share: None) for way in WAYS}
+    measured = {way: measure_apart(config | {"way": way, "length": 24}, tmp_path, lambda share: None) for way in WAYS}
     losses = [result["loss"] for result, _ in measured.values()]
     assert max(losses) - min(losses) < 1e-5
     assert measured["streaming"][1]["peak_bytes"] < measured["plain"][1]["peak_bytes"]
-    assert all(found["cpu_seconds"] > 0 for _, found in measured.values())
+
+
+def test_times_of_the_ways_are_taken_at_one_length(config, tmp_path):
+    result, measured = turns_cell(config | {"length": 6, "ways": list(WAYS), "rounds": 2}, tmp_path, lambda share: None)
+    assert result == {} and measured["cpu_seconds"].keys() == set(WAYS)
+    assert all(seconds > 0 for seconds in measured["cpu_seconds"].values()) and 0 < measured["loading_seconds"] < min(measured["cpu_seconds"].values())
 
 
 def test_a_failed_measurement_says_which_and_why(config, tmp_path):
-    broken = config | {"way": "plain", "length": 10**6, "repeats": 1}
+    broken = config | {"way": "plain", "length": 10**6}
     with pytest.raises(RuntimeError, match=r"a pass at L = 1000000 \(plain\) failed: .*no window of 1000000 tokens"):
         measure_apart(broken, tmp_path, lambda share: None)

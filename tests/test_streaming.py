@@ -75,6 +75,44 @@ def test_gradients_equal_plain_autograd(batch, length, frame_chunk, state_every,
     assert source.widest <= min(frame_chunk, state_every)
 
 
+class Activations:
+    """Bytes of the tensors that autograd holds for backward passes, now and at most."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    def hold(self, tensor: Tensor) -> Held:
+        return Held(self, tensor)
+
+
+class Held:
+    """One of them; autograd drops it when it needs it no longer."""
+
+    def __init__(self, all_of_them: Activations, tensor: Tensor) -> None:
+        self.all, self.tensor = all_of_them, tensor.detach()
+        self.all.now += tensor.nbytes
+        self.all.most = max(self.all.most, self.all.now)
+
+    def __del__(self) -> None:
+        self.all.now -= self.tensor.nbytes
+
+
+def most_activations(length: int, run) -> int:
+    held = Activations()
+    with torch.autograd.graph.saved_tensors_hooks(held.hold, lambda kept: kept.tensor):
+        run(ActionModel(CONFIG, seed=1), windows(2, length))
+    return held.most
+
+
+def test_activations_do_not_grow_with_the_length():
+    """Counted, not measured: the same bytes at five times the length, where plain autograd needs five times as many."""
+    lengths = (8, 40)
+    short, long = (most_activations(n, lambda model, source: streaming_backward(model, source, frame_chunk=2, state_every=4)) for n in lengths)
+    assert short == long
+    short, long = (most_activations(n, plain) for n in lengths)
+    assert long > 4 * short
+
+
 def test_parts_of_a_batch_add_up_to_the_whole():
     model, source = ActionModel(CONFIG, seed=1).double(), windows(5, 4)
     loss, expected = plain(model, source)

@@ -93,6 +93,21 @@ def test_muon_is_torchs_but_for_rounding_to_bfloat16(shape):
     assert 0.6 < values.min() and values.max() < 1.3
 
 
+def test_fused_adamw_is_the_plain_one_but_for_rounding():
+    torch.manual_seed(0)
+    fused, plain = (torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 3)) for _ in range(2))
+    plain.load_state_dict(fused.state_dict())
+    _, ours = optimisers(fused, fused[1], adamw_lr=0.01, weight_decay=0.1)
+    reference = torch.optim.AdamW(split_parameters(plain, plain[1])[1], lr=0.01, betas=(0.9, 0.95), weight_decay=0.1, foreach=False)
+    for _ in range(5):
+        for a, b in zip(fused.parameters(), plain.parameters()):
+            a.grad = torch.randn_like(a)
+            b.grad = a.grad.clone()
+        ours.step()
+        reference.step()
+    torch.testing.assert_close(fused[1].state_dict(), plain[1].state_dict(), rtol=1e-5, atol=1e-7)
+
+
 def test_loss_and_gradient_are_divided_by_all_actions_of_the_batch(config):
     train, _ = CellConfig.parse(config).windows()
     model, both = CellConfig.parse(config).build(train)

@@ -84,6 +84,18 @@ def test_the_loader_gives_the_frames_that_were_written(source, seed: int, length
         assert np.array_equal(channel.numpy(), expected)
 
 
+def test_decoding_more_leaves_what_was_decoded(source):
+    """The buffer is one for all batches of the windows; the tensors are not."""
+    windows = Windows(*source)
+    batch, other = (windows.draw(np.random.default_rng(seed), 3, 8) for seed in (0, 1))
+    first = batch.frames(0, 4)
+    kept = [channel.clone() for channel in first]
+    other.frames(0, 8)
+    batch.narrow(1, 3).frames(2, 5)
+    assert all(torch.equal(a, b) for a, b in zip(first, kept))
+    assert all(torch.equal(a, b) for a, b in zip(batch.frames(0, 4), kept))
+
+
 def test_the_same_generator_gives_the_same_windows(source):
     windows = Windows(*source)
     first, same, other = (windows.sample(np.random.default_rng(seed), 8, 3) for seed in ([5, 7], [5, 7], [5, 8]))

@@ -1,23 +1,19 @@
 """What training costs, against its targets (paper, section 10.3): ``fbam bench --only streaming``.
 
 Everything runs on recordings made here, of a typist in a scrolling window, so that the numbers do not hang on what a pipeline has
-compiled. Ratios are of measurements taken in turns in one process, or in fresh processes where memory is asked for. Times are processor
-seconds of one thread.
+compiled. Ratios are of measurements taken in turns in one process, or in fresh processes where memory is asked for (``memory.py`` says how).
+Times are processor seconds of one thread.
 """
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from fbam.models.action_model import ActionModel, ModelConfig
 from fbam.recording.cells import REVERSE, blank
@@ -25,15 +21,18 @@ from fbam.recording.format import Recording, RecordingWriter
 from fbam.recording.tokens import ActionTokenizer
 from fbam.training.determinism import deterministic
 from fbam.training.loop import fingerprint, plain_backward, train_step
-from fbam.training.memory import measure_apart
+from fbam.training.memory import chunked_backward, in_turns, measure_apart
 from fbam.training.optim import optimisers
-from fbam.training.streaming import chunks, streaming_backward
+from fbam.training.streaming import streaming_backward
 from fbam.training.windows import LazyBatch, Windows
 
 ROWS, COLS, WIDTH, CODES, VOCABULARY = 12, 40, 64, 128, 320
 PAIRS = 8000
 """Pairs of the typist's recording."""
 ROUNDS = 5
+"""Rounds of the times against plain autograd, which differ by a third."""
+STEP_ROUNDS = 15
+"""Rounds of a whole step against its frame head, which differ by less than single measurements do on a busy machine."""
 TARGETS = {  # name -> bound, as text and as a test
     "time of streaming over plain autograd, largest": ("<= 1.4", lambda value: value <= 1.4),
     "plain autograd's peak at L = 16, MB": (">= 500", lambda value: value >= 500),
@@ -85,31 +84,15 @@ def model_for(windows: Windows, head: str) -> ActionModel:
                                    head_blocks=1, layers=2, frame_head=head))
 
 
-def chunked_backward(model: ActionModel, batch: LazyBatch, frame_chunk: int) -> None:
-    """Plain autograd with the frame head called on as many frames at a time as streaming calls it on."""
-    x = torch.cat([model.encode(*batch.frames(i, j)) for i, j in chunks(0, batch.target.shape[1], frame_chunk)], dim=1)
-    x, _ = model.advance(x, model.initial_state(batch.target.shape[0]))
-    F.cross_entropy(model.output(x).flatten(0, 1), batch.target.flatten()).backward()
-
-
-def in_turns(runs: Sequence[Callable[[], Any]]) -> list[float]:
-    """Median processor seconds of each, one of each after the other, so that a change of the machine meets all; the first round warms up."""
-    seconds: list[list[float]] = [[] for _ in runs]
-    for _ in range(ROUNDS + 1):
-        for run, found in zip(runs, seconds):
-            started = time.process_time()
-            run()
-            found.append(time.process_time() - started)
-    return [statistics.median(found[1:]) for found in seconds]
-
-
 def time_row(windows: Windows, head: str, frame_chunk: int, length: int = 16, batch: int = 4) -> dict[str, Any]:
     """Streaming against plain autograd at equal chunk size."""
     model, drawn = model_for(windows, head), windows.draw(np.random.default_rng(0), batch, length)
-    plain, streaming = in_turns([
+    runs = [
         lambda: chunked_backward(model, drawn, frame_chunk),
         lambda: streaming_backward(model, drawn, frame_chunk=frame_chunk, state_every=16),
-    ])
+    ]
+    in_turns(runs, 1)  # warms up
+    plain, streaming = in_turns(runs, ROUNDS)
     return {"head": head, "L": length, "batch": batch, "frames_a_call": batch * frame_chunk, "plain_seconds": plain,
             "streaming_seconds": streaming, "ratio": streaming / plain}
 
@@ -118,7 +101,7 @@ def memory_rows(material: Material, folder: Path, batch: int = 36) -> list[dict[
     """Peak above base of one pass, each in a fresh process; the convolution head, as it fills memory fastest."""
     same = {"recordings": [str(material.recording)], "tokenizer": str(material.tokenizer), "frame_head": "conv", "batch": batch,
             "data": fingerprint([material.recording], material.tokenizer), "width": WIDTH, "poolings": 2, "head_blocks": 1, "layers": 2,
-            "codes": CODES, "frame_chunk": 1, "state_every": 16, "repeats": 1}
+            "codes": CODES, "frame_chunk": 1, "state_every": 16}
     rows = []
     for way, length in [("plain", 16), ("plain", 256), ("streaming", 16), ("streaming", 1024)]:
         _, measured = measure_apart(same | {"way": way, "length": length}, folder, lambda share: None)
@@ -143,7 +126,9 @@ def step_row(windows: Windows, batch: int = 16, length: int = 16) -> dict[str, A
         drawn = windows.draw(rng, batch, length)
         train_step(model, both, lambda: plain_backward(model, drawn))
 
-    loading, taken, head = in_turns([load, step, lambda: model.head(*frames).sum().backward()])
+    runs = [load, step, lambda: model.head(*frames).sum().backward()]
+    in_turns(runs, 1)  # warms up
+    loading, taken, head = in_turns(runs, STEP_ROUNDS)
     return {"head": "conv", "batch": batch, "L": length, "step_seconds": taken, "loading_seconds": loading, "head_seconds": head,
             "frames_a_second": batch * length / taken, "head_frames_a_second": batch * length / head}
 

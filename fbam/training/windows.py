@@ -6,13 +6,15 @@ actions is attached to the frame before the first of them. A window is L consecu
 $$(x_1, a_1), \dots, (x_L, a_L)$$
 
 Training takes the first commits of each recording and the held-out part the rest, so that no frame is in both. Frames
-are decoded where a batch needs them; between batches only tokens and frame numbers are kept.
+are decoded where a batch needs them, into one buffer that all batches of these windows use; between batches only tokens and frame
+numbers are kept. There is no loader process: decoding is about a hundredth of a step (``fbam bench --only streaming`` and the page on
+section 10.3 measure its share), and that is all one could save.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from fbam.recording.cells import CELL, Frames
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
 
@@ -47,31 +50,56 @@ class Batch:
         return self.code, self.fg, self.bg, self.style
 
 
+class FrameBuffer:
+    """Room for decoded frames that is used again by each decoding and grows to the largest one; for one thread."""
+
+    def __init__(self) -> None:
+        self._cells = np.empty(0, dtype=CELL)
+
+    def decode(self, recordings: Sequence[Recording], numbers: np.ndarray) -> Frames:
+        """Decode k frames of each of B recordings.
+
+        :param numbers: frame numbers, (B, k)
+        :returns: (B, k, N_f) of ``CELL``, which hold until the next call
+        """
+        windows, k = numbers.shape
+        rows, cols = recordings[0].rows, recordings[0].cols
+        if self._cells.size < numbers.size * rows * cols:
+            self._cells = np.empty(numbers.size * rows * cols, dtype=CELL)
+        cells = self._cells[: numbers.size * rows * cols].reshape(windows, k, rows, cols)
+        for recording, wanted, out in zip(recordings, numbers, cells, strict=True):
+            if (np.diff(wanted) == 1).all():
+                recording.decode_into(int(wanted[0]), out)
+            else:  # some token spans several actions, so frames are left out
+                out[:] = recording.gather(wanted)
+        return cells.reshape(windows, k, -1)
+
+
 @dataclass(frozen=True)
 class LazyBatch:
     """B windows of L frames of which only frame numbers and actions are in memory; frames are decoded when asked for.
 
-    ``recordings`` has one entry a window, ``numbers`` and ``target`` are (B, L).
+    ``recordings`` has one entry a window, ``numbers`` and ``target`` are (B, L); the ``buffer`` may be shared with other batches.
     """
 
     recordings: Sequence[Recording]
     numbers: np.ndarray
     target: Tensor
+    buffer: FrameBuffer = field(default_factory=FrameBuffer)
 
     def on(self, device: torch.device | str) -> LazyBatch:
         """Return the batch with its actions, and the frames to come, on a device."""
-        return LazyBatch(self.recordings, self.numbers, self.target.to(device))
+        return replace(self, target=self.target.to(device))
 
     def frames(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Decode positions ``start`` to ``stop`` - 1: code, fg, bg, style, (B, stop - start, N_f) int64 each."""
-        cells = [recording.gather(numbers[start:stop]) for recording, numbers in zip(self.recordings, self.numbers)]
-        frames = np.stack(cells).reshape(len(cells), stop - start, -1)  # (B, k, N_f)
+        frames = self.buffer.decode(self.recordings, self.numbers[:, start:stop])  # (B, k, N_f)
         device = self.target.device
         return tuple(torch.from_numpy(frames[name].astype(np.int64)).to(device) for name in ("code", "fg", "bg", "style"))
 
     def narrow(self, first: int, last: int) -> LazyBatch:
         """Return windows ``first`` to ``last`` - 1 of the batch."""
-        return LazyBatch(self.recordings[first:last], self.numbers[first:last], self.target[first:last])
+        return replace(self, recordings=self.recordings[first:last], numbers=self.numbers[first:last], target=self.target[first:last])
 
     def whole(self) -> Batch:
         """Decode everything."""
@@ -136,6 +164,7 @@ class Windows:
         if not 0 <= first < last <= 1:
             raise WindowError(f"part {first} to {last} of the commits is empty; give 0 <= first < last <= 1")
         (self.rows, self.cols), self.vocab_size = sizes.pop(), tokenizer.vocab_size
+        self._buffer = FrameBuffer()
         self._parts = [_cut(recording, tokenizer, first, last) for recording in recordings]
         if self.tokens == 0:
             raise WindowError(f"no actions in {first} to {last} of the commits; give a larger part or more recordings")
@@ -199,4 +228,4 @@ class Windows:
             recordings.append(part.recording)
             frames.append(part.frame[start : start + length])
             target.append(part.token[start : start + length])
-        return LazyBatch(recordings, np.stack(frames), torch.from_numpy(np.stack(target).astype(np.int64)))
+        return LazyBatch(recordings, np.stack(frames), torch.from_numpy(np.stack(target).astype(np.int64)), self._buffer)
