@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from fbam import canonical, params
+from fbam import params
 from fbam.experiments.files import write_text
 from fbam.experiments.lifeline import die_with_parent
 from fbam.experiments.progress import PREFIX
@@ -107,10 +107,13 @@ def run(path: Path) -> Path:
 
     Raises ParamsError or StageError with a one-line message for anything a user can mend.
     """
-    import nbformat
-    import papermill  # slow to import, so only once the parameters are valid
-
     params.load()
+    sys.modules.setdefault("rfc3987_syntax", None)  # a grammar of IRIs, which no notebook has: 3 of the 4 s of nbformat's import
+    import nbformat
+    import papermill  # both slow to import, so only once the parameters are valid
+
+    from fbam import canonical
+
     if not path.is_file():
         raise StageError(f"{path} is missing; restore it with `git checkout -- {path}`")
     stage = stage_of(nbformat.read(path, as_version=4), path)

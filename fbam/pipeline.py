@@ -22,6 +22,7 @@ from fbam.paths import project_root
 
 NOT_COPIED = {".git", ".venv", "build", "dvc.lock", "__pycache__", ".pytest_cache", ".hypothesis", ".ipynb_checkpoints"}
 KEPT = {"build", "dvc.lock", ".dvc"}
+KERNELS = (".nbc", ".nbi")  # machine code of numba's cache, and what names it
 
 
 class MissingInput(FileNotFoundError):
@@ -63,6 +64,38 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copy2(source, target)
 
 
+def _source(kernel: Path) -> Path:
+    """The module that a file of numba's cache was compiled from: `__pycache__/<module>.<function>-<line>...` beside it."""
+    return kernel.parents[1] / f"{kernel.name.split('.')[0]}.py"
+
+
+def _index(kernel: Path) -> Path:
+    """`<function>.nbi` of that file itself or of `<function>.<number>.nbc`."""
+    return kernel if kernel.suffix == ".nbi" else kernel.with_suffix("").with_suffix(".nbi")
+
+
+def is_fresh(file: Path) -> bool:
+    """Whether the file belongs to numba's cache and was written after the last change of its module."""
+    return file.suffix in KERNELS and _source(file).is_file() and file.stat().st_mtime_ns >= _source(file).stat().st_ctime_ns
+
+
+def carry_kernels(root: Path, copy: Path) -> None:
+    """Take numba's compiled kernels along, so that a copy of the tree does not compile for half a minute again.
+
+    A stale kernel cannot pass. Numba's index names the state of the module it was compiled from (its hash; before numba
+    0.68 its time and size), numba's version and the processor, and is used for no other. Besides, only a fresh kernel is
+    carried, only beside a module of the same bytes, and only where the copy has no index yet; no kernel calls one of
+    another module.
+    """
+    compiled = [file for file in (root / "fbam").glob("**/__pycache__/*.nb?")
+                if is_fresh(file) and not (copy / _index(file).relative_to(root)).exists()]
+    for file in sorted(compiled, key=lambda file: file.suffix):  # the code before the indices that name it
+        source, target = copy / _source(file).relative_to(root), copy / file.relative_to(root)
+        if source.is_file() and source.read_bytes() == _source(file).read_bytes():
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, target)  # written now: fresh in the copy, too
+
+
 def lay_out(root: Path, profile: str) -> Path:
     """Copy the tree to build/run/<profile> with the overlay applied; files that left the tree leave the copy too."""
     overlay_file = root / "profiles" / f"{profile}.yaml"
@@ -77,8 +110,9 @@ def lay_out(root: Path, profile: str) -> Path:
     expected = set(names)
     for file in [file for file in copy.rglob("*") if file.is_file()]:
         name = file.relative_to(copy)
-        if name not in expected and name.parts[0] not in KEPT:
+        if name not in expected and name.parts[0] not in KEPT and not is_fresh(file):
             file.unlink()
+    carry_kernels(root, copy)
     merged = params.overlay(params.read_sections(root / "params.yaml"), params.read_sections(overlay_file), str(overlay_file))
     params.parse(merged, str(overlay_file))
     with (copy / "params.yaml").open("w", encoding="utf-8") as file:

@@ -15,6 +15,20 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
              "--disable-component-update", "--disable-sync"]
 DESKTOP = {"width": 1280, "height": 800}
 ROOT = Path(__file__).resolve().parents[1]
+# With `--dist loadfile` a process takes the next file when it has done one. The pipeline takes longest and comes first. It
+# begins by compiling the kernels, so the files after it are long ones that need none.
+FIRST = ("test_pipeline.py", "test_notebook.py", "test_site.py", "test_depth.py", "test_walks.py", "test_sequence.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files are run in the order of collection, not by their number of tests."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files of FIRST, then all others as they were found."""
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(FIRST)))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ def square(config: dict, folder: Path, tick) -> tuple[dict, dict]:
         calls.write(f"{config['x']}\n")
     if config["x"] < 0:
         raise ValueError(f"x is {config['x']}")
-    return {"y": config["x"] ** 2}, {"pid": os.getpid()}
+    return {"y": config["x"] ** 2}, {"pid": os.getpid(), "parent": os.getppid()}
 
 
 def slow(config: dict, folder: Path, tick) -> tuple[dict, dict]:

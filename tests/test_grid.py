@@ -35,6 +35,13 @@ def test_results_come_in_order_and_are_kept(tmp_path):
     assert sorted((tmp_path / "calls").read_text().split()) == ["1", "2", "3", "5"]
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="workers are forked on Linux only")
+def test_workers_of_all_grids_are_forked_from_one_server(tmp_path):
+    outcomes = [*grid.run_grid(gridcells.square, [{"x": 1}, {"x": 2}], tmp_path, workers=2), *grid.run_grid(gridcells.square, [{"x": 3}], tmp_path)]
+    parents = {outcome.measured["parent"] for outcome in outcomes}
+    assert len(parents) == 1 and parents != {os.getpid()}
+
+
 def test_a_failed_cell_is_named_and_does_not_lose_the_others(tmp_path):
     with pytest.raises(grid.GridError, match="1 of 3 cells failed: ValueError: x is -1 .*error.txt"):
         grid.run_grid(gridcells.square, [{"x": 1}, {"x": -1}, {"x": 2}], tmp_path)
@@ -73,7 +80,7 @@ def _counts(tmp_path: Path) -> list[int]:
 def test_an_interrupted_grid_leaves_no_worker_and_resumes(tmp_path, how):
     process = _start(tmp_path, 150)
     deadline = time.monotonic() + 60
-    while sum(_counts(tmp_path)) < 10:
+    while len(_counts(tmp_path)) < 2 or sum(_counts(tmp_path)) < 10:
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
     process.send_signal(how)

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from fbam import params, pipeline, publish
 from fbam.experiments.files import read_json, read_yaml
+from fbam.experiments.source import direct_imports
 
 # For one parameter of each section: the stages whose result can change with it.
 AFFECTED = {
@@ -71,6 +72,7 @@ class Tree:
         for name in pipeline.tracked_files(ROOT):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+        pipeline.carry_kernels(ROOT, folder)
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("FBAM_", "DVC_", "PYTHON"))}
         self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment["FBAM_COMMIT"] = "0" * 40
@@ -96,8 +98,26 @@ class Tree:
             YAML().dump(merged, out)
 
 
+COMPILE = """
+import sys
+from fbam.cli import main
+from fbam.tasks.frjt_cells import describe
+main(["compile", "data/interpreter.bundle", "--limit-commits", "2", "--out", sys.argv[1]])
+main(["verify", sys.argv[1]])
+task = {"exits": "paired", "registers": 2, "registers_per_block": 0.0, "depths": [2], "data_depth": 4, "programs": 20, "seed": 0}
+describe(task, None, lambda share: None)
+"""
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> tuple[Tree, Tree]:
+def kernels(tmp_path_factory) -> None:
+    """Nearly all kernels compiled beside their sources, once, so that each copy of the tree need not compile them."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", COMPILE, str(tmp_path_factory.mktemp("recordings"))], cwd=ROOT, env=environment, check=True)
+
+
+@pytest.fixture(scope="module")
+def runs(kernels, tmp_path_factory) -> tuple[Tree, Tree]:
     """Two smoke runs from scratch: `fbam.pipeline smoke` in a download without git, `dvc repro` in a git checkout."""
     download = Tree(tmp_path_factory.mktemp("download"))
     checkout = Tree(tmp_path_factory.mktemp("checkout"))
@@ -182,19 +202,22 @@ def ran(output: str) -> set[str]:
     return set(re.findall(r"Running stage '(\w+)'", output))
 
 
-@pytest.mark.parametrize(("section", "key", "value"), [("flops", "batch", 256), ("data", "shown", [0.25])])
-def test_a_changed_parameter_re_runs_its_stages_and_back_restores(runs, section, key, value):
+def assert_restored(tree: Tree, before: dict[str, bytes]) -> None:
+    """With the old parameters nothing runs: what they gave comes back from the cache."""
+    status, output = tree.run("dvc", "repro")
+    assert status == 0 and ran(output) == set() and "cached" in output, output
+    assert produced(tree.folder) == before
+
+
+def test_a_changed_parameter_re_runs_its_stages_and_back_restores(runs):
     tree = runs[1]
     before = produced(tree.folder)
-    old = params.read_sections(tree.folder / "params.yaml")[section][key]
-    tree.set(**{section: {key: value}})
+    old = params.read_sections(tree.folder / "params.yaml")["data"]["shown"]
+    tree.set(data={"shown": [0.25]})
     status, output = tree.run("dvc", "repro")
-    assert status == 0 and ran(output) == AFFECTED[section], output
-    tree.set(**{section: {key: old}})
-    status, output = tree.run("dvc", "repro")
-    assert status == 0 and ran(output) == set(), output
-    assert "cached" in output
-    assert produced(tree.folder) == before
+    assert status == 0 and ran(output) == AFFECTED["data"], output
+    tree.set(data={"shown": old})
+    assert_restored(tree, before)
 
 
 def test_notebooks_run_alone_under_plain_papermill(runs, tmp_path):
@@ -217,13 +240,14 @@ def test_a_missing_input_names_the_stage_that_makes_it(tmp_path):
 
 def test_metrics_and_experiments(runs):
     tree = runs[1]
+    before = produced(tree.folder)
     status, output = tree.run("dvc", "metrics", "show")
     assert status == 0 and "summary.paper_head" in output and "provenance" not in output
     status, output = tree.run("dvc", "exp", "run", "-S", "flops.batch=128")
     assert status == 0 and ran(output) == AFFECTED["flops"], output
     assert read_json(tree.folder / "build/results/flops.json")["summary"]["head"] == pytest.approx(267877110251520 / 4)
     tree.git("checkout", "-q", "params.yaml")
-    assert tree.run("dvc", "repro")[0] == 0
+    assert_restored(tree, before)
 
 
 def test_publish_then_compare_shows_no_difference(runs):
@@ -292,3 +316,42 @@ def test_a_profile_runs_in_a_copy_that_follows_the_tree(tmp_path):
     kept.write_text("kept")
     pipeline.lay_out(tree.folder, "smoke")
     assert (copy / "data" / "new.txt").exists() and not (copy / "protocol.md").exists() and kept.exists()
+
+
+def test_no_kernel_calls_one_of_another_module():
+    """Numba notices a change in a kernel's own file alone."""
+    texts = {file: file.read_text() for file in (ROOT / "fbam").rglob("*.py")}
+    compiled = {file for file, text in texts.items() if re.search(r"^(from|import) numba\b", text, re.MULTILINE)}
+    assert len(compiled) >= 4 and not [file for file in compiled if direct_imports(texts[file], ROOT) & compiled]
+
+
+USE = """
+import numpy as np
+from fbam.tasks import kernels
+given = kernels._bits(np.array([1], np.int16))
+print(given, sum(kernels._bits.stats.cache_hits.values()), sum(kernels._bits.stats.cache_misses.values()))
+"""
+
+
+def test_a_copy_of_the_tree_uses_the_kernels_of_its_own_sources_alone(tmp_path):
+    tree = Tree(tmp_path / "tree")
+    source = tree.folder / "fbam/tasks/kernels.py"
+
+    def use(cwd: str | Path) -> tuple[int, ...]:
+        """What a kernel gives, how often it was found compiled, and how often it was compiled."""
+        status, output = tree.run("python", "-c", USE, cwd=cwd)
+        assert status == 0, output
+        return tuple(map(int, output.split()))
+
+    assert use(".") == (1, 0, 1)
+    copy = pipeline.lay_out(tree.folder, "smoke")
+    assert use(copy) == (1, 1, 0)
+    assert pipeline.lay_out(tree.folder, "smoke") == copy and use(copy) == (1, 1, 0)
+
+    times, text = source.stat(), source.read_text()
+    source.write_text(text.replace("int(flags[r]) << r", "int(flags[r]) << 3"))
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert source.stat().st_size == times.st_size, "size and time are those of the older file"
+    pipeline.lay_out(tree.folder, "smoke")
+    assert not list((copy / "fbam/tasks/__pycache__").glob("kernels.*.nb?"))
+    assert use(copy) == (8, 0, 1)
