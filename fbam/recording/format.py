@@ -275,9 +275,13 @@ class Recording:
     @cached_property
     def action_codes(self) -> npt.NDArray[np.int32]:
         """(n_frames,) the code of each action: a code point, or 0x110000 + its place in ``action_table``."""
-        data = np.frombuffer(bz2.decompress(self._checked(*self._actions_place, "the actions")), dtype=np.uint8)
+        packed = self._checked(*self._actions_place, "the actions")
         codes = np.empty(self.n_frames, dtype=np.int32)
-        if not kernels.get_actions(data, codes):
+        try:
+            data = bz2.decompress(packed)
+        except (OSError, ValueError):
+            raise self._damaged("the actions") from None
+        if not kernels.get_actions(np.frombuffer(data, dtype=np.uint8), codes):
             raise self._damaged("the actions")
         return codes
 
