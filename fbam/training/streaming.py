@@ -56,15 +56,18 @@ def _forward(model: ActionModel, source: FrameSource, pieces: Sequence[tuple[int
     states = model.initial_state(batch)
     zero = states[0][0]
     kept = Pages(zero.device)
-    # on a processor one block for all vectors, so that what is kept does not lie scattered between what is freed
-    whole = zero.new_empty(batch, length, model.config.width) if zero.device.type == "cpu" else None
-    for start, stop in pieces:
-        x = zero.new_empty(batch, stop - start, model.config.width) if whole is None else whole[:, start:stop]
+    # on a processor one block for all vectors and one for all states, so that what is kept does not lie scattered between what is freed
+    on_host = zero.device.type == "cpu"
+    vectors_kept = zero.new_empty(batch, length, model.config.width) if on_host else None
+    states_kept = zero.new_empty(len(pieces), 2 * len(states), *zero.shape) if on_host else None
+    for number, (start, stop) in enumerate(pieces):
+        x = zero.new_empty(batch, stop - start, model.config.width) if vectors_kept is None else vectors_kept[:, start:stop]
         for i, j in chunks(start, stop, frame_chunk):
             with torch.set_grad_enabled(j == length):
                 vectors = model.encode(*source.frames(i, j))
             x[:, i - start : j - start] = vectors.detach()
-        kept.keep([x, *chain(*states)])
+        before = list(chain(*states))
+        kept.keep([x, *(before if states_kept is None else torch.stack(before, out=states_kept[number]))])
         if stop < length:
             _, states = model.advance(x, states)
     return kept, vectors
