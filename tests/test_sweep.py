@@ -227,7 +227,7 @@ def test_the_ledger_finds_every_value_that_it_names():
 def test_a_stored_study_is_read_like_a_fresh_one():
     rows = study_rows()
     steps = {f"{task}_{name}_step": step for task in ("edits", "typing") for name, step in zip(("early", "middle", "late"), (4, 10, 20))}
-    stored = Reading.stored(json.loads(json.dumps({"rows": rows, "summary": steps | {"window": 0.1}})))
+    stored = Reading.stored(json.loads(json.dumps({"rows": rows, "summary": steps | {"window": 0.1, "resamples": 200, "seed": 0}})))
     fresh = Reading.of(rows, TASKS, 0.1, 200, 0)
     assert stored.fits == fresh.fits and stored.last == fresh.last
 

@@ -49,14 +49,20 @@ class BatchGain:
     saves: float
 
 
+def common_seeds(losses: Losses, first: str, second: str) -> list[int]:
+    """Seeds of both families. Raises FitError when there is none."""
+    common = sorted(set(losses.seeds(first)) & set(losses.seeds(second)))
+    if not common:
+        raise FitError(f"{first} and {second} have no seed in common")
+    return common
+
+
 def loss_ratio(losses: Losses, first: Pick, second: Pick, step: int, window: int) -> Ratio:
     """Loss of the runs `first` over that of the runs `second` at `step`, each a mean over `window` steps.
 
     Raises FitError when they have no seed in common.
     """
-    common = sorted(set(losses.seeds(first[0])) & set(losses.seeds(second[0])))
-    if not common:
-        raise FitError(f"{first[0]} and {second[0]} have no seed in common")
+    common = common_seeds(losses, first[0], second[0])
     logs = np.array([[np.log(_loss(losses, pick, seed, step, window)) for seed in common] for pick in (first, second)])
     difference = logs[0] - logs[1]  # (seeds,)
     mean, low, high = float(difference.mean()), None, None
@@ -71,11 +77,15 @@ def compared(reading: Reading, task: str, first: Pick, second: Pick) -> Ratio:
     return loss_ratio(reading.losses[task], first, second, reading.common(task, first[0], second[0]), reading.windows[task])
 
 
-def late_fall(losses: Losses, pick: Pick, early: int, late: int, window: int) -> float:
-    """Share by which the mean loss over seeds still falls between two steps: what stagnation has little of."""
-    family, length = pick
-    before, after = (np.mean([_loss(losses, pick, seed, step, window) for seed in losses.seeds(family)]) for step in (early, late))
-    return float(1 - after / before)
+def mean_loss(losses: Losses, pick: Pick, seeds: Sequence[int], step: int, window: int) -> float:
+    """Mean loss over some seeds at one step."""
+    return float(np.mean([_loss(losses, pick, seed, step, window) for seed in seeds]))
+
+
+def late_fall(losses: Losses, pick: Pick, seeds: Sequence[int], early: int, late: int, window: int) -> float:
+    """Share by which the mean loss over some seeds still falls between two steps: what stagnation has little of."""
+    before, after = (mean_loss(losses, pick, seeds, step, window) for step in (early, late))
+    return 1 - after / before
 
 
 def batch_gains(by_batch: Mapping[int, float]) -> list[BatchGain]:
@@ -156,7 +166,8 @@ def summary(reading: Reading, profiles: Iterable[Mapping], near: float) -> dict[
     one = ratio((ONE_LABEL, losses.lengths(ONE_LABEL)[-1]), (FIXED_BATCH, losses.lengths(FIXED_BATCH)[0]))
     long = losses.lengths(ATTENTION)[-1]
     attention = ratio((ATTENTION, long), (FIXED_BATCH, long))
-    falls = [late_fall(losses, (family, long), middle, last, window) for family in (ATTENTION, FIXED_BATCH)]
+    seeds = common_seeds(losses, ATTENTION, FIXED_BATCH)
+    falls = [late_fall(losses, (family, long), seeds, middle, last, window) for family in (ATTENTION, FIXED_BATCH)]
     doubled = losses.lengths(DOUBLED)[0]
     larger, (_, batches) = ratio((DOUBLED, doubled), (FIXED_BATCH, 2 * doubled)), by_batch(reading, main)
     gains = batch_gains(batches)
@@ -186,7 +197,7 @@ def answers(reading: Reading, found: Mapping[str, float | bool]) -> list[tuple[s
     short, long = losses.lengths(FIXED_BATCH)[0], losses.lengths(FIXED_BATCH)[-1]
     grown = compared(reading, main, (FIXED_BATCH, long), (FIXED_BATCH, short))
     fixed = fixed_labels_ratio(reading, main)
-    cause = "labels and context" if found["length_has_a_part"] else "the larger number of labels explains it"
+    cause = "labels and context" if found["length_has_a_part"] else "the larger number of labels explains it within these intervals"
     return [
         ("More tokens?", f"L = {long} over {short}: batch fixed, and batch x L fixed", f"{grown}; with as many labels {fixed}"),
         ("Parameter scaling?", f"width, at L = {widths[0][1]}" if widths else "width", gains),

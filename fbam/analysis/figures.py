@@ -19,8 +19,9 @@ import numpy as np
 from cycler import cycler
 from IPython import get_ipython
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from numpy.typing import ArrayLike, NDArray
 
@@ -76,8 +77,7 @@ def loss_against_length(axes: Axes, rows: Rows, laws: Mapping[str, tuple[float, 
         axes.plot(ends, A * ends**-alpha, dash, color=colour, label=f"{label}: {A:.2f} L$^{{{-alpha:.3f}}}$")
     _length_axis(axes, lengths)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    plain_ticks(axes.yaxis)
     axes.set_ylabel("loss, nats an action")
     axes.legend(loc="upper right")
 
@@ -114,6 +114,13 @@ def loss_curves(axes: Axes, rows: Rows, window: int, every: int = 1) -> None:
     axes.legend()
 
 
+def plain_ticks(axis: Axis) -> None:
+    """Numbers without powers on a logarithmic axis: a power of ten, and twice, three and five times it."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def loss_against_labels(axes: Axes, rows: Rows, window: int, every: int) -> None:
     """Training loss against the labels seen so far, one line a run, darker for longer sequences, a dash for each batch.
 
@@ -131,7 +138,7 @@ def loss_against_labels(axes: Axes, rows: Rows, window: int, every: int) -> None
     axes.set_xscale("log")
     axes.set_xlabel("labels seen")
     axes.set_ylabel("loss, nats an action")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="x-small", ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
 def reference_lines(axes: Axes, losses: Mapping[str, float]) -> None:

@@ -140,11 +140,15 @@ def sentences(found: Mapping[str, float | bool]) -> list[tuple[str, str, str]]:
             f"{found['flattened_ratio_steps']:.2f}")
     alphas = ", ".join(f"{name.removeprefix('alpha_layers_')} layers {value:.3f}" for name, value in found.items() if name.startswith("alpha_layers_"))
     inside = "one lies outside" if found["capacity_shifts"] else "no shift beyond that of a seed"
-    message = "it conditions them" if found["message_conditions"] else "no effect shown"
+    message = "it lowers the loss on them" if found["message_conditions"] else "no gain from it"
     return [
         ("Vanilla Transformers, without a frame head?", "causal attention on flattened frames", flat),
         ("Does capacity shift the exponent?", "layers of the main model, 2 in the main family",
          f"{alphas}; another seed would lie in {found['capacity_low']:.3f} to {found['capacity_high']:.3f}: {inside}"),
         ("Does the message condition its edits?", "the same edits after their own message, another one, none",
-         f"own over other {found['message_over_other']:.3f}, own over none {found['message_over_none']:.3f}: {message}"),
+         f"own over another {_interval(found, 'message_over_other')}, over none {_interval(found, 'message_over_none')}: {message}"),
     ]
+
+
+def _interval(found: Mapping[str, float | bool], name: str) -> str:
+    return f"{found[name]:.3f} [{found[f'{name}_low']:.3f}, {found[f'{name}_high']:.3f}]"

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from fbam.analysis.figures import COLOURS, DASHES, MARKERS, _shades, loss_against_labels, loss_curves, reference_lines
+from fbam.analysis.figures import COLOURS, DASHES, MARKERS, _shades, loss_against_labels, loss_curves, plain_ticks, reference_lines
 
 Rows = Iterable[Mapping[str, object]]
 GREY = "#777777"
@@ -59,8 +59,7 @@ def laws(axes: Axes, families: Mapping[str, tuple[Rows, tuple[float, float]]]) -
         lengths += [row["length"] for row in rows]
     length_axis(axes, lengths)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    plain_ticks(axes.yaxis)
     axes.set_ylabel("loss, nats an action")
     axes.legend(fontsize="small")
 
@@ -84,16 +83,17 @@ def exponents(axes: Axes, families: Mapping[str, Rows], curves: Mapping[str, tup
 
     families: label -> rows of `step`, `alpha`, `low`, `high`. curves: label -> (alpha_inf, tau).
     """
-    last = 0.0
+    last = top = 0.0
     for (label, rows), colour, marker in zip(families.items(), COLOURS, MARKERS, strict=False):
         step, alpha, low, high = (np.array([row[name] for row in rows], dtype=float) for name in ("step", "alpha", "low", "high"))
         axes.plot(step, alpha, marker + "-", color=colour, markersize=3, label=label)
-        axes.fill_between(step, np.maximum(low, -1), np.minimum(high, 1), color=colour, alpha=0.15, linewidth=0)
-        last = max(last, step.max())
+        axes.fill_between(step, low, high, color=colour, alpha=0.15, linewidth=0)
+        last, top = max(last, step.max()), max(top, alpha.max())
     grid = np.linspace(0, last, 200)
     for (label, (alpha_inf, tau)), dash in zip(curves.items(), cycle(DASHES[1:]), strict=False):
         axes.plot(grid, -alpha_inf * np.expm1(-grid / tau), dash, color=GREY, label=label)
     axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.set_ylim(-1, top + 0.5)  # where a line through three lengths has an interval wider than this, it leaves the picture
     axes.set_xlabel("step s")
     axes.set_ylabel("exponent α(s), 95 % interval")
     axes.legend(fontsize="small")
@@ -113,8 +113,7 @@ def ratios(axes: Axes, rows: Rows) -> None:
     axes.set_yticks(range(len(rows)), [row["label"] for row in rows])
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("{x:g}")
+    plain_ticks(axes.xaxis)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("ratio of losses; with a bar: 95 % interval over seeds, orange: one seed")
 
@@ -139,7 +138,8 @@ def profiles(axes: Axes, rows: Rows) -> None:
         axes.axhline(loss.mean(), color=colour, linewidth=0.8, linestyle=":")
     axes.set_xlabel("position in the window; dotted: the mean")
     axes.set_ylabel("loss, nats an action")
-    axes.legend(fontsize="small")
+    axes.margins(y=0.35)
+    axes.legend(fontsize="small", ncols=2, loc="upper center")
 
 
 def against_seconds(axes: Axes, curves: Rows, crossings: Iterable[tuple[float, float]] = ()) -> None:

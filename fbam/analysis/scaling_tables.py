@@ -43,11 +43,11 @@ class Reading:
         return cls(by_task(rows), steps, window, resamples, seed)
 
     @classmethod
-    def stored(cls, results: Mapping, resamples: int = STEP_RESAMPLES, seed: int = 0) -> Reading:
-        """From what stage scaling wrote: its rows, and the steps and the window in its summary."""
+    def stored(cls, results: Mapping) -> Reading:
+        """From what stage scaling wrote: its rows, and the steps, the window and the bootstrap's settings in its summary."""
         found, tasks = results["summary"], list(dict.fromkeys(row["task"] for row in results["rows"]))
         listed = [{"name": task, "read_at": [found[f"{task}_{name}_step"] for name in NAMES]} for task in tasks]
-        return cls.of(results["rows"], listed, found["window"], resamples, seed)
+        return cls.of(results["rows"], listed, found["window"], found["resamples"], found["seed"])
 
     @cached_property
     def windows(self) -> dict[str, int]:
@@ -186,5 +186,6 @@ def summary(reading: Reading, references: Mapping[str, Mapping[str, float]], pap
         values |= {f"alpha_{name}": f.alpha, f"alpha_{name}_low": f.low, f"alpha_{name}_high": f.high, f"r2_{name}": f.r2}
     values |= {f"doubling_{step}": saved for step, saved in paper.savings().items()}
     values |= {"equation9_max_error": max(paper.equation9_errors().values()), "window": reading.window}
+    values |= {"resamples": reading.resamples, "seed": reading.seed}
     values |= {f"{task}_{name}_step": step for task, steps in reading.steps.items() for name, step in zip(NAMES, steps, strict=True)}
     return values | {f"{task}_{name}": loss for task, found in references.items() for name, loss in found.items()}
