@@ -7,6 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("shared", deadline=None)  # tests share the machine; a slow example is no failure
+settings.load_profile("shared")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
