@@ -88,7 +88,7 @@ def text(frame):
     return ["".join(chr(code) for code in row if code).rstrip() for row in frame["code"].tolist()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(CELLS, min_size=63, max_size=63))
 def test_a_terminal_shows_each_frame_after_the_one_before(cells):
     screen = pyte.Screen(7, 3)
@@ -154,7 +154,7 @@ def test_recording_to_cast_to_recording_is_the_same(tmp_path):
     assert events(tmp_path / "b.cast") == events(tmp_path / "a.cast")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(CELLS, min_size=63, max_size=63))
 def test_any_frames_come_back_as_they_are_drawn(tmp_path_factory, cells):
     folder = tmp_path_factory.mktemp("cast")
@@ -272,7 +272,7 @@ CONTROLS = st.lists(st.sampled_from([*"\x1b[]?;:><=!/0123456789mhlJKHABCDSTbrLMP
                                      "\u200b", "\udc80", "²", "\x1b[38;2;1;2;3m", "\x1b(0", "\x07", "\r\n", "\x1b[?3h", "\x1bP", "\x9b"]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(CONTROLS.map("".join), max_size=6))
 @example(["\x1b[1;2;3A", "\x1b[²m", "\x1b[?1;2;3K", "\x1b[9999999999b", "\x1b[?3hx", "\x1b[5;2r\x1b[9S"])
 def test_any_output_gives_frames_that_can_be_drawn(pieces):

@@ -130,7 +130,7 @@ def trees(draw: st.DrawFn) -> dict:
     return {path: (draw(st.sampled_from(MODES)), draw(st.sampled_from(CONTENTS))) for path in files}
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(trees(), min_size=2, max_size=5), st.builds(Limits, st.integers(0, 500), st.integers(0, 60), st.integers(0, 900)))
 def test_any_history_is_replayed_exactly(tmp_path_factory, states, limits):
     folder = tmp_path_factory.mktemp("any")

@@ -328,7 +328,7 @@ def _run(steps, x):
     return x
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(STEPS), max_size=8), st.sampled_from(MODELS))
 def test_element_mode_never_exceeds_storage_mode(steps, fan_in):
     x = torch.randn(4, 4, requires_grad=True)

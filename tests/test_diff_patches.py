@@ -53,7 +53,7 @@ def git_apply(folder: Path, text: str, diff: str, zero: bool) -> tuple[str, bool
     return decode((folder / "f.py").read_bytes()), done.returncode == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(edits())
 def test_what_git_diffs_leads_to_the_target(writer, texts):
     old, new = texts
@@ -65,7 +65,7 @@ def test_what_git_diffs_leads_to_the_target(writer, texts):
         assert [hunk.old_count for hunk in patch.hunks] == [len(hunk.old) for hunk in patch.hunks]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(edits())
 def test_libgit2_diffs_as_the_command_does(writer, texts):
     old, new = map(state, texts)
@@ -75,7 +75,7 @@ def test_libgit2_diffs_as_the_command_does(writer, texts):
             assert writer.diff(None, new, context) == writer.of_trees(None, new, context) == git_diff(writer, None, new, context)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(edits(), FILES, st.integers(0, 4))
 def test_hunks_are_placed_as_git_apply_places_them(writer, tmp_path_factory, texts, above, dropped):
     # whole lines only: git apply takes a last line without line feed for the beginning of any longer line
@@ -89,7 +89,7 @@ def test_hunks_are_placed_as_git_apply_places_them(writer, tmp_path_factory, tex
             assert ("".join(lines), not rejected) == git_apply(folder, elsewhere, diff, context == 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(edits(states=6))
 def test_composition_is_associative_and_equals_one_after_the_other(writer, texts):
     maps = [

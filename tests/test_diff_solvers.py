@@ -121,7 +121,7 @@ def by_search(patches, context):
     return written
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_looking_up_equals_searching(writer, data):
     lines = st.sampled_from([f"{name}\n" for name in "abcdefgh"] + ["\n"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
@@ -47,7 +47,6 @@ def test_a_wide_character_has_one_look():
     assert frame["style"].tolist() == [[REVERSE, 0, 0, 0]]  # the frame itself stays
 
 
-@settings(deadline=None)
 @given(st.lists(AWKWARD, min_size=12, max_size=12))
 def test_each_row_fills_its_cells_and_drawing_again_changes_nothing(codes):
     frame = blank(2, 6)

@@ -63,7 +63,7 @@ def compiled() -> None:
 
 
 @given(st.sampled_from(SIZES), LIMITS, st.lists(TEXTS, min_size=1, max_size=4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_text_becomes_any_other(size, limits, texts):
     def work(hands):
         for text in texts:
@@ -93,7 +93,7 @@ def edits(draw: st.DrawFn, lines: list[str]):
 
 
 @given(st.sampled_from(SIZES), TEXTS, st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_edits_in_any_order(size, text, data):
     lines = text.split("\n")
     steps = data.draw(edits(lines))
@@ -122,7 +122,7 @@ PATHS = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/b", "d/e/f/c", "e/a",
 
 
 @given(st.sampled_from(SIZES), LIMITS, st.lists(COMMANDS | st.tuples(NAMES, TEXTS), max_size=12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_commands_between_edits(size, limits, work):
     def carry_out(hands):
         for step in work:

@@ -70,7 +70,7 @@ def slow_draw(task, depth, draws) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_the_interpreter_equals_the_slow_reference(task, seed):
     programs = draw(task, seed)
@@ -119,7 +119,7 @@ def printed(text) -> list[list[int]]:
     return fields
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_the_printed_text_says_the_whole_program(seed):
     programs = draw(TASKS[1], seed)
@@ -129,7 +129,7 @@ def test_the_printed_text_says_the_whole_program(seed):
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("labels", ["relative", "absolute"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_tokens_carry_the_whole_program(fused, labels, seed):
     programs = draw(TASKS[1], seed)
@@ -231,7 +231,7 @@ def test_baselines_of_a_known_program():
 # ------------------------------------------------------------------ exact solvers
 
 @pytest.mark.parametrize("task", TASKS[:3], ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=SEEDS)
 def test_the_prefix_scan_agrees_with_the_interpreter(task, seed):
     programs = draw(task, seed)
@@ -270,7 +270,7 @@ def test_the_worked_circuit():
     assert circuit.value() is False and slow_run(circuits.program_of(circuit).fields[0])[0] == "A"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=SEEDS, inputs=st.integers(1, 6), gates=st.integers(1, 30))
 def test_jump_programs_evaluate_circuits(seed, inputs, gates):
     circuit = circuits.random_circuit(np.random.default_rng(seed), inputs, gates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gitrepos import Snapshot, make_repository
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fbam.sessions.edits import Cut, Limits, Splice, plan
@@ -15,7 +15,6 @@ from fbam.sessions.marked import INSERTED, KEPT, REMOVED, marked_lines, marked_t
 TEXT = st.text("ab\n", max_size=40)
 
 
-@settings(deadline=None)
 @given(TEXT, TEXT)
 def test_without_the_marked_characters_it_is_the_old_and_the_new_text(old, new):
     marked = marked_text(old, plan(old, new, Limits(), 10**6).edits)

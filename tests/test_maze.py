@@ -17,7 +17,7 @@ from fbam.tasks import maze, maze_solvers
 
 LEFT, RIGHT, UP, DOWN = range(4)
 WORLD = maze.build_maze(32, 0.25, 0)
-FEW_EXAMPLES = settings(max_examples=40, deadline=None)
+FEW_EXAMPLES = settings(max_examples=40)
 
 
 def passages_of(world: maze.Maze) -> set[frozenset[tuple[int, int]]]:

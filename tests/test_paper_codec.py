@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fbam.recording import paper_codec
@@ -46,7 +46,6 @@ def row(text: str) -> Frames:
     return frame
 
 
-@settings(deadline=None)
 @given(sessions(), st.data())
 def test_round_trip_in_any_chunks(frames: Frames, data: st.DataObject) -> None:
     encoded = encode(frames)

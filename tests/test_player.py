@@ -68,7 +68,7 @@ def declarations(fg, bg, style):
     return ";".join(f"{name}:{value}" for name, value in look.items())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(CELL, min_size=60, max_size=60))
 def test_the_changes_make_the_frames_again(cells):
     frames = np.array(cells, dtype=blank(1, 1).dtype).reshape(3, 2, 10)

@@ -128,7 +128,6 @@ def sample(folder: Path) -> bytes:
     return write(folder / "sample.fbam", *typed(11), marks, block_frames=3).read_bytes()
 
 
-@settings(deadline=None)
 @given(st.one_of(sessions(), edited()))
 def test_blocks_equal_the_reference(frames: Frames) -> None:
     payload, palette = encode_block(frames)
@@ -150,7 +149,6 @@ def test_a_run_of_typing_is_a_run_of_equal_bytes() -> None:
     assert payload[16 : 16 + lengths[0]] == bytes(kernels.LAST | k for k in [kernels.NOTHING, kernels.INSERT, *[kernels.AGAIN] * 4])
 
 
-@settings(deadline=None)
 @given(st.one_of(sessions(), edited()), st.data())
 def test_a_crafted_block_draws_something_or_is_refused(frames: Frames, data: st.DataObject) -> None:
     payload, palette = encode_block(frames)
@@ -178,7 +176,7 @@ def test_a_block_that_does_not_fit_is_refused(payload: bytes) -> None:
         Block(payload, 4, 2, 3, np.zeros(1, np.uint32))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_round_trip(folder: Path, data: st.DataObject) -> None:
     frames = data.draw(sessions())
@@ -203,7 +201,7 @@ def test_round_trip(folder: Path, data: st.DataObject) -> None:
     assert np.array_equal(recording.frames(start, n), frames[start:])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.one_of(sessions(), edited()), st.data())
 def test_batches_equal_one_pair_at_a_time(folder: Path, frames: Frames, data: st.DataObject) -> None:
     n = len(frames)
@@ -284,7 +282,6 @@ NUMBER = st.integers(0, 149)
 CALL = st.one_of(st.tuples(NUMBER, st.integers(1, 90)), st.lists(NUMBER, min_size=1, max_size=9))
 
 
-@settings(deadline=None)
 @given(st.lists(CALL, min_size=1, max_size=9), st.booleans())
 def test_calls_in_any_order_equal_the_reference(long: tuple[Path, Frames], calls: list, on: bool) -> None:
     path, expected = long
@@ -375,7 +372,6 @@ def test_every_inserted_byte_is_noticed(folder: Path, sample: bytes) -> None:
             read_all(path)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_replaced_stretches_are_noticed(folder: Path, sample: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(sample)))

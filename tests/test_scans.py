@@ -37,7 +37,7 @@ def test_price_of_composing_maps():
     assert scans.rounds_and_work(1024, 18)["scan rounds"] == 10
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(1, 12), st.integers(0, 1000))
 def test_gradients_by_scan_equal_autograd(n, seed):
     assert all(row["difference"] < 1e-10 for row in reverse.compare(n, 3, seed))

@@ -177,7 +177,7 @@ STARTS = st.sampled_from([["vi file\r"], ["vi file\ri"], [], ["mkdir -p a/b\r", 
 
 
 @given(SIZES, TEXTS, STARTS.map("".join), ANY_KEYS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_drawing_what_changed_equals_drawing_everything(size, text, start, keys):
     terminal = Terminal(*size)
     terminal.files.write("file", text)
@@ -254,7 +254,7 @@ def test_a_long_tree_shows_the_part_around_the_file():
 
 
 @given(SIZES, TEXTS, st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_nothing_outside_its_pane_is_drawn(size, text, data):
     terminal = Terminal(*size)
     border = shown_border(Terminal(*size))

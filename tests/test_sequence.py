@@ -121,7 +121,7 @@ def test_chunks_are_shorter_than_the_test_sequence():
     assert CHUNK < LENGTH
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(length=st.integers(1, 40))
 def test_associative_scan_of_a_product_that_does_not_commute(length: int):
     a = torch.randn(2, length, 3, 3, dtype=torch.float64)

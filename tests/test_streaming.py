@@ -61,7 +61,7 @@ def plain(model: ActionModel, source: Frames) -> tuple[float, dict[str, Tensor]]
     return loss.item(), gradients(model)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(batch=st.integers(1, 3), length=st.integers(1, 9), frame_chunk=st.integers(1, 10), state_every=st.integers(1, 10), kind=st.sampled_from(KINDS))
 @example(batch=2, length=1, frame_chunk=1, state_every=1, kind=("conv", "lstm"))
 @example(batch=2, length=7, frame_chunk=2, state_every=3, kind=("conv", "lstm"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fbam.recording import trie
@@ -55,7 +55,6 @@ def test_the_cut_is_the_longest_match(tokenizer: ActionTokenizer, actions: list[
     assert firsts == reference_cut(tokenizer, spellings, actions)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([*SESSION, "frame", "frames", "\x1b[B", "é"]), max_size=60), st.integers(1, 9))
 def test_the_cut_does_not_depend_on_the_chunk(tokenizer: ActionTokenizer, actions: list[str], chunk: int) -> None:
     whole = tokenizer.encode(actions)
@@ -65,7 +64,6 @@ def test_the_cut_does_not_depend_on_the_chunk(tokenizer: ActionTokenizer, action
     assert [array.tolist() for array in whole] == [array.tolist() for array in parts]
 
 
-@settings(deadline=None)
 @given(ACTIONS, ACTIONS, st.randoms())
 def test_codes_and_their_table_give_the_same_tokens(seen: list[str], actions: list[str], random) -> None:
     tokenizer = ActionTokenizer.train([seen], 200)

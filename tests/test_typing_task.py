@@ -58,7 +58,7 @@ def test_a_session_is_pressed_on_the_real_editor(kind):
 
 
 @ALL
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(3, 8), cols=st.integers(20, 40))
 def test_lines_are_seen_whole(kind, seed, rows, cols):
     """Nothing scrolls sideways: what is in the window of the file is what the screen shows, at every key."""
@@ -73,7 +73,7 @@ def test_lines_are_seen_whole(kind, seed, rows, cols):
             assert shown[: len(window)] == window
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(3, 6), cols=st.integers(20, 40))
 def test_edits_hide_as_many_frames_as_they_say(seed, rows, cols):
     """Slow reference: for each letter typed again, look back for the last frame whose first line still has it."""
@@ -96,7 +96,7 @@ def test_edits_hide_as_many_frames_as_they_say(seed, rows, cols):
     assert min(session.hidden[t] for t in session.recalled) >= 3
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(3, 7), cols=st.integers(12, 40))
 def test_scrolling_hides_as_many_frames_as_it_says(seed, rows, cols):
     """Slow reference: look back for the last frame that shows the line being repeated, by its number at the left."""

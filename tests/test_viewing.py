@@ -59,7 +59,7 @@ def grid(picture, rows, cols):
     return codes, looks
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([32, 65, ord("<"), ord("&"), 0x4E2D, 0, 0xFFFE, 0x301, 0x110000]), st.sampled_from([0, 1, 200]),
                           st.sampled_from([0, 3]), st.integers(0, 7)), min_size=16, max_size=16))  # fmt: skip
 def test_a_picture_has_the_characters_of_its_frame(cells):

@@ -54,7 +54,7 @@ def is_run_of(row: list, stream: list) -> bool:
     return any(stream[i : i + len(row)] == row for i in range(len(stream) - len(row) + 1))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), length=st.integers(1, 30), part=st.sampled_from([(0.0, 0.8), (0.8, 1.0), (0.0, 1.0)]))
 def test_a_window_is_a_run_of_one_recording(source, seed: int, length: int, part: tuple[float, float]):
     windows = Windows(*source, *part)
@@ -71,7 +71,7 @@ def test_a_window_is_a_run_of_one_recording(source, seed: int, length: int, part
         assert any(is_run_of(row, stream) for stream in expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), length=st.integers(1, 12), cut=st.tuples(st.integers(0, 11), st.integers(1, 12)))
 def test_the_loader_gives_the_frames_that_were_written(source, seed: int, length: int, cut: tuple[int, int]):
     """The reference needs no decoder: the typist makes the frames once more."""

@@ -75,7 +75,7 @@ def loss_against_length(axes: Axes, rows: Rows, laws: Mapping[str, tuple[float, 
     ends = np.array([lengths.min(), lengths.max()])
     for (label, (A, alpha)), colour, dash in zip(laws.items(), cycle(COLOURS), cycle(DASHES), strict=False):
         axes.plot(ends, A * ends**-alpha, dash, color=colour, label=f"{label}: {A:.2f} L$^{{{-alpha:.3f}}}$")
-    _length_axis(axes, lengths)
+    length_axis(axes, lengths)
     axes.set_yscale("log")
     plain_ticks(axes.yaxis)
     axes.set_ylabel("loss, nats an action")
@@ -172,7 +172,8 @@ def _columns(rows: Rows, *names: str) -> list[NDArray[np.float64]]:
     return [np.array([row[name] for row in rows], dtype=float) for name in names]
 
 
-def _length_axis(axes: Axes, lengths: Sequence[float] | NDArray[np.float64]) -> None:
+def length_axis(axes: Axes, lengths: Sequence[float] | NDArray[np.float64]) -> None:
+    """A logarithmic axis of trained lengths with a tick at each."""
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(np.unique(lengths)))
     axes.xaxis.set_major_formatter("{x:g}")

@@ -12,13 +12,12 @@ from statistics import fmean
 import numpy as np
 from scipy import stats
 
-from fbam.analysis.ablations import LAYERS
+from fbam.analysis.ablations import LAYERS, mean_loss
 from fbam.analysis.scaling import CONFIDENCE, FitError, fit_power_law
 from fbam.analysis.scaling_tables import FIXED_BATCH, Reading
-from fbam.experiments.scaling_rows import CapacityRow, MatchedRow, MessageRatioRow
+from fbam.experiments.scaling_rows import ALL, FOLLOWING, CapacityRow, MatchedRow, MessageRatioRow
 
 RATE, FLATTENED = "rate ", "flattened, rate "  # and Muon's learning rate: families of the LSTM and of the Transformer on flattened frames
-ALL, FOLLOWING = "all", "directly after the message"  # which windows of a commit
 
 
 def matched_rows(reading: Reading, task: str, steps: Iterable[Mapping]) -> list[MatchedRow]:
@@ -54,14 +53,10 @@ def matched_rows(reading: Reading, task: str, steps: Iterable[Mapping]) -> list[
 def _best(reading: Reading, task: str, families: Sequence[str], length: int, step: int) -> tuple[float, str]:
     """The lowest mean loss over the seeds that all have, and its family, at one length and step; a loss is that of one row."""
     losses = reading.losses[task]
-    seeds = set.intersection(*(set(losses.seeds(family)) for family in families))
-    found = []
-    for family in families:
-        steps, values = losses.smoothed(family, length, losses.every)
-        if step not in steps:
-            raise FitError(f"{family} has no loss at step {step}: one side of the comparison costs too little; train it for more steps")
-        found.append((float(np.mean([values[list(steps).index(step), losses.seeds(family).index(seed)] for seed in sorted(seeds)])), family))
-    return min(found)
+    if step < losses.every:
+        raise FitError(f"{families[0]} has no loss at step {step}: one side of the comparison costs too little; train it for more steps")
+    seeds = sorted(set.intersection(*(set(losses.seeds(family)) for family in families)))
+    return min((mean_loss(losses, (family, length), seeds, step, losses.every), family) for family in families)
 
 
 def capacity_rows(reading: Reading, task: str) -> list[CapacityRow]:

@@ -10,22 +10,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullFormatter
 
-from fbam.analysis.figures import COLOURS, DASHES, MARKERS, _shades, loss_against_labels, loss_curves, plain_ticks, reference_lines
+from fbam.analysis.figures import COLOURS, DASHES, MARKERS, _shades, length_axis, loss_against_labels, loss_curves, plain_ticks, reference_lines
 
 Rows = Iterable[Mapping[str, object]]
 GREY = "#777777"
-
-
-def length_axis(axes: Axes, lengths: Iterable[float]) -> None:
-    """A logarithmic axis of trained lengths with a tick at each."""
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(sorted(set(lengths))))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("trained sequence length L, frames")
 
 
 def curves_of_tasks(curves: Mapping[str, Sequence[Mapping]], windows: Mapping[str, int], every: int,

@@ -163,10 +163,14 @@ class CapacityRow(Row):
     high: float
 
 
+ALL, FOLLOWING = "all", "directly after the message"
+"""Which windows of a commit: `at` of the rows on messages."""
+
+
 class MessageRow(Row):
     """One model on edits of one held-out commit, in nats an action: after their own message, another commit's, and none.
 
-    `at` says which `windows`: all, or those directly after the message. Commits are counted from 0, in order.
+    `at` says which `windows` (`ALL`, `FOLLOWING`). Commits are counted from 0, in order.
     """
 
     at: str

@@ -21,7 +21,7 @@ from fbam.models.action_model import EMBEDDING_DEVIATION, Layer
 from fbam.models.frame_head import COLOURS, STYLES
 from fbam.models.sequence_stack import FieldEmbedding
 from fbam.sequence.transformer import Transformer
-from fbam.training.windows import Batch, LazyBatch, Windows
+from fbam.training.windows import Batch, DrawnOtherwise, LazyBatch
 
 
 @dataclass(frozen=True)
@@ -98,30 +98,13 @@ class ActedBatch(Batch):
 class ActedLazyBatch(LazyBatch):
     """A batch that will hand the model the actions with the frames."""
 
-    def on(self, device: torch.device | str) -> ActedLazyBatch:
-        """Return the batch on a device."""
-        return ActedLazyBatch(self.recordings, self.numbers, self.target.to(device))
-
-    def narrow(self, first: int, last: int) -> ActedLazyBatch:
-        """Return windows ``first`` to ``last`` - 1 of the batch."""
-        return ActedLazyBatch(self.recordings[first:last], self.numbers[first:last], self.target[first:last])
-
     def whole(self) -> ActedBatch:
         """Decode everything."""
         return ActedBatch(*self.frames(0, self.target.shape[1]), target=self.target)
 
 
-class WithActions:
-    """Windows whose batches hand the model the actions with the frames; the draws are those of the windows.
-
-    :param windows: where the windows come from; everything else is handed through
-    """
-
-    def __init__(self, windows: Windows) -> None:
-        self._windows = windows
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._windows, name)
+class WithActions(DrawnOtherwise):
+    """Windows whose batches hand the model the actions with the frames; the draws are those of the windows."""
 
     def draw(self, rng: np.random.Generator, batch: int, length: int) -> ActedLazyBatch:
         """Draw as `Windows.draw` does."""

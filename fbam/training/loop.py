@@ -25,6 +25,7 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 from safetensors.torch import save
+from torch import nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
@@ -89,13 +90,17 @@ class CellConfig(TrainingConfig):
             raise ValueError(f"main: attention needs frame_chunk 0 (it cannot be streamed) and a length of at most {POSITIONS}")
         return self
 
+    def check_data(self) -> None:
+        """Raise TrainingError if the files are not those that ``data`` names."""
+        if fingerprint(self.recordings, self.tokenizer) != self.data:
+            raise TrainingError(f"data: the recordings or the tokenizer changed since {self.data} was taken; run again")
+
     def windows(self) -> tuple[Windows, Windows]:
         """Open the recordings and return the training part and the held-out part.
 
         :raises TrainingError: the files are not those that ``data`` names
         """
-        if fingerprint(self.recordings, self.tokenizer) != self.data:
-            raise TrainingError(f"data: the recordings or the tokenizer changed since {self.data} was taken; run again")
+        self.check_data()
         return open_windows(self.recordings, self.tokenizer, self.held_out)
 
     def build(self, windows: Windows) -> tuple[ActionModel, list[Optimizer]]:
@@ -103,8 +108,12 @@ class CellConfig(TrainingConfig):
         names = ("codes", "width", "heads", "poolings", "head_blocks", "layers", "frame_head", "reduction", "main")
         shape = {name: getattr(self, name) for name in names}
         model = ActionModel(ModelConfig(windows.rows, windows.cols, windows.vocab_size, **shape), self.seed).to(self.device)
+        return model, self.optimisers(model)
+
+    def optimisers(self, model: nn.Module) -> list[Optimizer]:
+        """The optimisers of a model whose last layer is ``output``."""
         rates = {name: getattr(self, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
-        return model, optimisers(model, model.output, adamw_betas=tuple(self.adamw_betas), **rates)
+        return optimisers(model, model.output, adamw_betas=tuple(self.adamw_betas), **rates)
 
 
 def fingerprint(recordings: Sequence[Path | str], tokenizer: Path | str) -> str:

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from fbam.experiments.grid import Outcome, cell_folder
-from fbam.experiments.scaling_rows import MessageRow
+from fbam.experiments.scaling_rows import ALL, FOLLOWING, MessageRow
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
 from fbam.training.messages import READINGS, message_cell
 from fbam.training.sweep_study import data_of
-
-ALL, FOLLOWING = "all", "directly after the message"
-"""Which windows of a commit."""
 
 
 def configs(recordings: Sequence[Path], tokenizer: Path, messages: Mapping[str, Any], settings: Mapping[str, Any]) -> list[dict]:

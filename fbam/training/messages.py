@@ -30,9 +30,9 @@ from fbam.training.checkpoint import load_model, training_config
 from fbam.training.config import TrainingConfig
 from fbam.training.determinism import deterministic
 from fbam.training.evaluation import score
-from fbam.training.loop import CellConfig, TrainingError, fingerprint, train_cell
+from fbam.training.loop import CellConfig, TrainingError, train_cell
 from fbam.training.sweep import BATCH, UNLABELLED
-from fbam.training.windows import Batch, LazyBatch, WindowError
+from fbam.training.windows import Batch, FrameBuffer, LazyBatch, WindowError
 
 READINGS = ("own", "other", "none")
 """Whose message is read before a window: that of its commit, that of the next commit of the part, no one's."""
@@ -131,6 +131,7 @@ class MessageWindows:
         self.commits, self.vocab_size = list(commits), vocab_size
         self.rows, self.cols = self.with_message.rows, self.with_message.cols
         self._places: dict[int, np.ndarray] = {}
+        self._buffer = FrameBuffer()
 
     @property
     def tokens(self) -> int:
@@ -167,7 +168,7 @@ class MessageWindows:
             numbers.append(np.concatenate([before, inside]))
             target.append(np.concatenate([np.full(len(before), UNLABELLED), commit.token[start : start + length]]))
         recording = self.without if reading == "none" else self.with_message
-        return LazyBatch([recording] * len(places), np.stack(numbers), torch.from_numpy(np.stack(target).astype(np.int64)))
+        return LazyBatch([recording] * len(places), np.stack(numbers), torch.from_numpy(np.stack(target).astype(np.int64)), self._buffer)
 
     def spread(self, count: int, length: int) -> list[tuple[int, int]]:
         """Up to `count` places a commit, without overlap, the first being where its first file is opened."""
@@ -195,8 +196,7 @@ class MessageConfig(CellConfig):
 
     def windows(self) -> tuple[MessageWindows, MessageWindows]:
         """The commits to train on and those held out, which are the last."""
-        if fingerprint(self.recordings, self.tokenizer) != self.data:
-            raise TrainingError(f"data: the recordings or the tokenizer changed since {self.data} was taken; run again")
+        self.check_data()
         opened, tokenizer = [Recording(Path(path)) for path in self.recordings], ActionTokenizer.load(Path(self.tokenizer))
         commits = edited(*opened, tokenizer, self.message_frames)
         border = round((1 - self.held_out) * len(commits))

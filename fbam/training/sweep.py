@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -28,8 +29,7 @@ from fbam.training.determinism import deterministic
 from fbam.training.evaluation import score
 from fbam.training.flattened import FlattenedShape, FlattenedTransformer, WithActions
 from fbam.training.loop import CellConfig, TrainingError, train_cell
-from fbam.training.optim import optimisers
-from fbam.training.windows import LazyBatch, Windows
+from fbam.training.windows import DrawnOtherwise, LazyBatch, Windows
 
 UNLABELLED = -100
 """Target that `cross_entropy` leaves out of its mean."""
@@ -41,17 +41,8 @@ BATCH = 16
 """Windows read at a time in an evaluation."""
 
 
-class OneLabel:
-    """Windows of which each draw keeps the label of one random position a window.
-
-    :param windows: where the windows come from; everything else is handed through
-    """
-
-    def __init__(self, windows: Windows) -> None:
-        self._windows = windows
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._windows, name)
+class OneLabel(DrawnOtherwise):
+    """Windows of which each draw keeps the label of one random position a window."""
 
     def draw(self, rng: np.random.Generator, batch: int, length: int) -> LazyBatch:
         """Draw as `Windows.draw` does with the same generator, and then the positions."""
@@ -59,7 +50,7 @@ class OneLabel:
         target = torch.full_like(drawn.target, UNLABELLED)
         rows, kept = torch.arange(batch), torch.from_numpy(rng.integers(length, size=batch))
         target[rows, kept] = drawn.target[rows, kept]
-        return LazyBatch(drawn.recordings, drawn.numbers, target)
+        return replace(drawn, target=target)
 
 
 class SweepConfig(CellConfig):
@@ -81,8 +72,9 @@ class SweepConfig(CellConfig):
     def windows(self) -> tuple[Windows, Windows]:
         """As `CellConfig.windows`, the training part with the labels asked for, and the actions where the model is shown them."""
         train, held_out = super().windows()
-        kind = {"one": OneLabel, FLATTENED: WithActions}.get(self.main if self.main == FLATTENED else self.labels)
-        return (kind(train) if kind else train), held_out
+        if self.main == FLATTENED:
+            return WithActions(train), held_out
+        return (OneLabel(train) if self.labels == "one" else train), held_out
 
     def build(self, windows: Windows) -> tuple[ActionModel | FlattenedTransformer, list[Optimizer]]:
         """As `CellConfig.build`."""
@@ -90,8 +82,7 @@ class SweepConfig(CellConfig):
             return super().build(windows)
         shape = {name: getattr(self, name) for name in ("codes", "width", "heads", "layers", "length")}
         model = FlattenedTransformer(FlattenedShape(windows.rows * windows.cols, windows.vocab_size, **shape), self.seed).to(self.device)
-        rates = {name: getattr(self, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
-        return model, optimisers(model, model.output, adamw_betas=tuple(self.adamw_betas), **rates)
+        return model, self.optimisers(model)
 
 
 def sweep_cell(config: dict, folder: Path, tick: Callable[[float], None]) -> tuple[dict, dict]:

@@ -123,6 +123,19 @@ class _Part:
     token: np.ndarray  # (T,)
 
 
+class DrawnOtherwise:
+    """Windows whose ``draw`` a subclass changes; everything else is handed through.
+
+    :param windows: where the windows come from
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._windows, name)
+
+
 def open_windows(recordings: Sequence[Path | str], tokenizer: Path | str, held_out: float) -> tuple[Windows, Windows]:
     """Open recordings and return the part to train on and the part held out.
 
