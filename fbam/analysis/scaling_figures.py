@@ -129,6 +129,7 @@ def profiles(axes: Axes, rows: Rows) -> None:
     axes.set_xlabel("position in the window; dotted: the mean")
     axes.set_ylabel("loss, nats an action")
     axes.margins(y=0.35)
+    axes.set_ylim(bottom=0)
     axes.legend(fontsize="small", ncols=2, loc="upper center")
 
 

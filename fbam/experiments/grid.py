@@ -25,6 +25,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from fbam.experiments.allocator import keep_freed_memory
 from fbam.experiments.files import canonical_json, read_json, write_json, write_text
 from fbam.experiments.lifeline import die_with_parent
 from fbam.experiments.progress import Progress
@@ -90,6 +91,7 @@ _ticks = None  # the queue of this worker, set when it starts
 def _start_worker(ticks: multiprocessing.SimpleQueue) -> None:
     global _ticks
     die_with_parent()
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     _ticks = ticks
 

@@ -14,6 +14,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+from fbam.experiments.allocator import keep_freed_memory
 from fbam.experiments.files import read_json, write_json
 from fbam.experiments.grid import GridError, cell_folder, cell_lock
 from fbam.experiments.progress import Progress
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _train(config: dict, folder: Path | None) -> int:
+    keep_freed_memory()
     cell = CellConfig.parse(config)
     folder = folder or cell_folder(train_cell, config, project_root() / "build/cells")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where results must repeat

@@ -7,7 +7,7 @@ Memory is measured in a fresh process: it builds the model, makes one pass at L 
 takes the highest resident set of the pass that follows above the resident set before it. Blocks above 128 KiB go back to the system
 when freed (``RETURNED_AT_ONCE``): else the C library keeps what was freed, between what is in use, and the resident set also grows with
 the number of passes and not with what a pass needs. That makes passes slower, so times are measured elsewhere, by `turns_cell`: in
-one process under the C library's own settings, the ways in turns.
+one process that keeps what it frees, as every training does, the ways in turns.
 
 Run by hand: ``python -m fbam.training.memory '{"way": "streaming", "length": 64, …}'`` prints one line of JSON.
 """
