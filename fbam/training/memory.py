@@ -1,7 +1,8 @@
 r"""What one backward pass needs in memory and time, against the trained length L (paper, section 10.3).
 
 Three ways to the same gradients: `plain` autograd keeps all activations, `checkpointed` autograd recomputes the frame heads
-but keeps the main model's activations over all L positions, `streaming` keeps chunks of both. All call the head on equally many frames.
+but keeps the main model's activations over all L positions, `streaming` keeps chunks of both. All call the head on equally
+many frames wherever a graph is kept.
 
 Memory is measured in a fresh process: it builds the model, makes one pass at L = 1 so that libraries and buffers are in place, and
 takes the highest resident set of the pass that follows above the resident set before it. Blocks above 128 KiB go back to the system

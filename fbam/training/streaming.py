@@ -8,9 +8,9 @@ $$\frac{\partial \mathrm{loss}}{\partial (h, c)_s} = \frac{\partial \mathrm{loss
 
 and then recomputes the frame heads of the chunk, k frames at a time, and sends the gradients of their vectors through
 them. Frames are decoded again where they are needed. What grows with L is B L D numbers for the vectors and their share of
-states; activations are those of k frame heads and of k_c positions of the main model. The price is a second forward pass. On a CUDA
-device what is kept pages to the host (``paging.py``). The gradients of a main model of causal attention cannot be handed over like this,
-because each position reads all before it; such a model takes plain autograd.
+states; activations are those of k frame heads (2 k in the first pass, which keeps no graph) and of k_c positions of the main model. The
+price is a second forward pass. On a CUDA device what is kept pages to the host (``paging.py``). The gradients of a main model of causal
+attention cannot be handed over like this, because each position reads all before it; such a model takes plain autograd.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from fbam.models.action_model import ActionModel
 from fbam.training.paging import Pages
 
 
+WITHOUT_GRAPH = 2
+"""Frames a call of the head without a graph, over those of a call with one: it needs half the memory, and larger calls are faster a frame."""
+
+
 class FrameSource(Protocol):
     """B windows of L frames that can be decoded piece by piece, any number of times."""
 
@@ -39,6 +43,12 @@ class FrameSource(Protocol):
 def chunks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     """Cut positions ``start`` to ``stop`` - 1 into runs of ``size``; the last one may be shorter."""
     return [(i, min(i + size, stop)) for i in range(start, stop, size)]
+
+
+def _calls(start: int, stop: int, frame_chunk: int, last: bool) -> list[tuple[int, int]]:
+    """Cut positions for calls of the head that keep no graph, except, in the ``last`` piece, the last one."""
+    kept = chunks(start, stop, frame_chunk)[-1:] if last else []
+    return chunks(start, kept[0][0] if kept else stop, WITHOUT_GRAPH * frame_chunk) + kept
 
 
 class StreamingError(ValueError):
@@ -62,7 +72,7 @@ def _forward(model: ActionModel, source: FrameSource, pieces: Sequence[tuple[int
     states_kept = zero.new_empty(len(pieces), 2 * len(states), *zero.shape) if on_host else None
     for number, (start, stop) in enumerate(pieces):
         x = zero.new_empty(batch, stop - start, model.config.width) if vectors_kept is None else vectors_kept[:, start:stop]
-        for i, j in chunks(start, stop, frame_chunk):
+        for i, j in _calls(start, stop, frame_chunk, last=stop == length):
             with torch.set_grad_enabled(j == length):
                 vectors = model.encode(*source.frames(i, j))
             x[:, i - start : j - start] = vectors.detach()
