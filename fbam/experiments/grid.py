@@ -50,15 +50,20 @@ class Outcome:
     measured: dict
 
 
-def cell_folder(function: CellFunction, config: dict, root: Path) -> Path:
-    """`root`/<16 hexadecimal digits of configuration, code and library versions>."""
-    identity = {
-        "config": config,
+def cell_folders(function: CellFunction, configs: Sequence[dict], root: Path) -> list[Path]:
+    """`root`/<16 hexadecimal digits of configuration, code and library versions> for each cell of a grid."""
+    code = {  # the same for all cells, and slow to find
         "function": f"{function.__module__}:{function.__qualname__}",
         "source": source_hash(Path(inspect.getfile(function)), ROOT),
         "versions": {name: version(name) for name in ("numpy", "torch")} | {"python": platform.python_version()},
     }
-    return Path(root) / hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:16]
+    return [Path(root) / hashlib.sha256(canonical_json(code | {"config": config}).encode()).hexdigest()[:16] for config in configs]
+
+
+def cell_folder(function: CellFunction, config: dict, root: Path) -> Path:
+    """Folder of a single cell."""
+    (folder,) = cell_folders(function, [config], root)
+    return folder
 
 
 @contextmanager
@@ -147,7 +152,7 @@ def run_grid(
     `cost` is an estimate in any unit: dear cells start first and the time left is weighed by it. `workers` defaults to
     the number of processors. Raises GridError when cells failed, after all others are finished.
     """
-    folders = [cell_folder(function, config, root) for config in configs]
+    folders = cell_folders(function, configs, root)
     costs = {folder: float(cost(config)) for folder, config in zip(folders, configs)}
     missing = {f: c for f, c in zip(folders, configs) if not (f / "result.json").exists()}
     if missing:

@@ -9,7 +9,6 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 PACKAGE = "fbam"
@@ -23,15 +22,8 @@ def _module_file(root: Path, dotted: str) -> Path | None:
     return None
 
 
-@cache
-def _module(code: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether a Python text has more than a docstring, and the names it imports. Kept by text: a grid asks again for each of its cells."""
-    tree = ast.parse(code)
-    return len(tree.body) > 1, tuple(dict.fromkeys(_imported_names(tree)))
-
-
-def _imported_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imported_names(code: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -42,10 +34,10 @@ def _imported_names(tree: ast.Module) -> Iterator[str]:
 def direct_imports(code: str, root: Path) -> set[Path]:
     """Files of the package under `root` that this Python text imports by itself, anywhere in it."""
     found = set()
-    for name in _module(code)[1]:
+    for name in _imported_names(code):
         file = _module_file(root, name) if name.split(".")[0] == PACKAGE else None
         # a package whose __init__ only holds a docstring is a folder, not code
-        if file and (file.name != "__init__.py" or _module(file.read_text("utf-8"))[0]):
+        if file and not (file.name == "__init__.py" and len(ast.parse(file.read_text("utf-8")).body) <= 1):
             found.add(file)
     return found
 

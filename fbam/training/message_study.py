@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fbam.experiments.grid import Outcome, cell_folder
+from fbam.experiments.grid import Outcome, cell_folders
 from fbam.experiments.scaling_rows import ALL, FOLLOWING, MessageRow
 from fbam.recording.format import Recording
 from fbam.recording.tokens import ActionTokenizer
@@ -31,7 +31,7 @@ def configs(recordings: Sequence[Path], tokenizer: Path, messages: Mapping[str, 
 
 def reading_configs(trained: Sequence[dict], windows: int, root: Path) -> list[dict]:
     """One configuration of `reading_cell` a training; `root` is the folder of the grid that trains."""
-    return [{"model": str(cell_folder(message_cell, config, root)), "windows": windows} for config in trained]
+    return [{"model": str(folder), "windows": windows} for folder in cell_folders(message_cell, trained, root)]
 
 
 def rows(trained: Sequence[dict], evaluations: Sequence[Outcome]) -> Iterator[MessageRow]:

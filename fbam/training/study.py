@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
-from fbam.experiments.grid import Outcome, cell_folder
+from fbam.experiments.grid import Outcome, cell_folders
 from fbam.experiments.rows import EvaluationRow, LossRow, PositionRow, TrainingTimingRow
 from fbam.training.loop import CellConfig, fingerprint, train_cell
 from fbam.training.windows import WindowError
@@ -50,8 +50,8 @@ def configs(runs: Sequence[Run], recordings: Sequence[Path], tokenizer: Path, se
 
 def evaluation_configs(configs: Sequence[dict], lengths: Sequence[int], windows: int, root: Path) -> list[dict]:
     """One configuration a training and length for `evaluate_cell`; `root` is the folder of the grid that trains."""
-    folders = [str(cell_folder(train_cell, config, root)) for config in configs]
-    return [{"model": folder, "length": length, "windows": windows} for folder in folders for length in lengths]
+    folders = cell_folders(train_cell, configs, root)
+    return [{"model": str(folder), "length": length, "windows": windows} for folder in folders for length in lengths]
 
 
 def check_held_out(configs: Sequence[dict], lengths: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fbam.experiments.grid import Outcome, cell_folder
+from fbam.experiments.grid import Outcome, cell_folders
 from fbam.experiments.rows import LossRow, PositionRow
 from fbam.experiments.scaling_rows import ProfileRow, StepRow, SweepTimingRow
 from fbam.experiments.statistics import Interval, mean
@@ -126,8 +126,8 @@ def step_rows(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[Step
 
 def position_configs(runs: Sequence[Run], parts: Sequence[str], windows: int, length: int, root: Path) -> list[dict]:
     """One configuration of `position_cell` a run and part; `root` is the folder of the grid that trains."""
-    return [{"model": str(cell_folder(sweep_cell, run.config, root)), "part": part, "windows": windows, "length": length}
-            for run in runs for part in parts]
+    folders = cell_folders(sweep_cell, [run.config for run in runs], root)
+    return [{"model": str(folder), "part": part, "windows": windows, "length": length} for folder in folders for part in parts]
 
 
 def _evaluated(runs: Sequence[Run], evaluations: Sequence[Outcome]) -> Iterator[tuple[Run, Outcome]]:
